@@ -372,7 +372,7 @@ def test_the_exact_loss_of_shipped_noise_is_the_stated_epsilon_and_no_more(
     name: str, mean: bool, neighbors: Neighbors
 ) -> None:
     mechanism = configuration(name)
-    for setting in audit_plan([mechanism], neighbors=[neighbors]).settings:
+    for setting in audit_plan([mechanism], neighbors=[neighbors])[0]:
         if setting.mean is not mean:
             continue
         found = setting.run(insecure_generator(0), effort=AuditEffort(20, 20, 1))
@@ -547,7 +547,7 @@ def test_eigenvalues_drawn_twice_spend_more_than_stated_by_their_exact_law() -> 
 def small(name: str) -> list[Any]:
     """One setting of each budget kind and relation, without the mean where that is planned for."""
     mechanism = configuration(name)
-    settings = audit_plan([mechanism]).settings
+    settings = audit_plan([mechanism])[0]
     return [one for one in settings if not one.mean] or [*settings]
 
 
@@ -581,7 +581,7 @@ def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_shipped_mechanism_is_caught(name: str) -> None:
-    for index, setting in enumerate(audit_plan().settings):
+    for index, setting in enumerate(audit_plan()[0]):
         if setting.mechanism.name == name:
             found = setting.run(insecure_generator(40_000 + index))
             assert not found.exceeded, (found.neighbors, found.cost, found.lower_bound, found.pair, found.event)
@@ -597,7 +597,7 @@ def test_no_caught_with_the_noise_of_releases(name: str) -> None:
 
 
 def test_every_mechanism_has_settings_for_all_it_supports() -> None:
-    found = {(s.mechanism.name, s.budget.kind, s.neighbors) for s in audit_plan().settings}
+    found = {(s.mechanism.name, s.budget.kind, s.neighbors) for s in audit_plan()[0]}
     for name, mechanism in MECHANISMS.items():
         for kind, neighbors in itertools.product(mechanism.budget_kinds, mechanism.supported_neighbors):
             assert (name, kind, neighbors) in found
@@ -622,10 +622,10 @@ def test_a_plan_of_audits_is_repeated_by_its_seed_alone() -> None:
 
 
 def test_the_plan_without_names_audits_every_mechanism_in_its_configuration() -> None:
-    plan = audit_plan()
-    assert not plan.refusals
-    assert {s.mechanism for s in plan.settings} == {configuration(name) for name in MECHANISMS}
-    assert {s.mean for s in plan.settings if s.mechanism.name == "auto"} == {True}
+    settings, refusals = audit_plan()
+    assert not refusals
+    assert {s.mechanism for s in settings} == {configuration(name) for name in MECHANISMS}
+    assert {s.mean for s in settings if s.mechanism.name == "auto"} == {True}
     with refused("nothing to audit: no budget and relation given here is", names=("gaussian",)):
         audit_plan([dpm.mechanisms.Gaussian()], budgets=[PURE])
 
@@ -645,13 +645,13 @@ def test_what_cannot_be_audited_says_so() -> None:
 
 def test_slow_mechanisms_get_less_effort_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpmoments.audit.settings.audit", lambda *_, effort, **__: effort)
-    efforts = {s.mechanism.name: s.run(insecure_generator(0)) for s in audit_plan().settings}
+    efforts = {s.mechanism.name: s.run(insecure_generator(0)) for s in audit_plan()[0]}
     slow = {name for name, effort in efforts.items() if effort is not None}
     assert slow == {"iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram"}
     assert all(efforts[name].final < AuditEffort().final for name in slow)
     told = AuditEffort.of_draws(500)
     assert (told.pilot, told.final) == (50, 500)
-    assert {s.run(insecure_generator(0), effort=told) for s in audit_plan().settings} == {told}
+    assert {s.run(insecure_generator(0), effort=told) for s in audit_plan()[0]} == {told}
 
 
 def test_effort_is_less_for_mechanisms_of_many_passes() -> None:

@@ -131,9 +131,9 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_a_plan_of_audits_for_people_is_for_add_remove_alone() -> None:
-    plan = audit_plan([Laplace(), Gaussian()], budgets=[PURE], privacy_unit=UNIT)
-    assert {setting.neighbors for setting in plan.settings} == {Neighbors.ADD_REMOVE}
-    assert {setting.privacy_unit for setting in plan.settings} == {UNIT}
+    settings, _ = audit_plan([Laplace(), Gaussian()], budgets=[PURE], privacy_unit=UNIT)
+    assert {setting.neighbors for setting in settings} == {Neighbors.ADD_REMOVE}
+    assert {setting.privacy_unit for setting in settings} == {UNIT}
 
 
 @pytest.mark.slow

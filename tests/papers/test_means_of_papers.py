@@ -18,7 +18,6 @@ from dpmoments.mechanisms.means.base import ClippedSums, NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms import coinpress_mean, coordinatewise, variance_aware
-from dpmoments.papers.mechanisms import variance_aware as far_rows_module
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, last_step_warnings
 from dpmoments.papers.mechanisms.coordinatewise import beyond_radius, coordinate_warnings
 from dpmoments.papers.mechanisms.row_norm_histogram import (
@@ -470,7 +469,7 @@ def run_of(d: int = 3, n: int = 1000) -> variance_aware._Run:
     shape = MomentShape(d, n_rows=n, row_norm=None)
     plan = variance_aware.VarianceAware().plan(shape, ZCDP, "replace_one")
     rows = Rows.of(np.zeros((n, d)), Schema.unbounded(d), neighbors="replace_one", threads=1)
-    return variance_aware._Run.start(plan, rows, PrivacyFilter(plan, insecure_generator(0)))
+    return variance_aware._Run(plan, rows, PrivacyFilter(plan, insecure_generator(0)))
 
 
 def test_the_search_stops_where_floating_point_ends() -> None:
@@ -480,44 +479,31 @@ def test_the_search_stops_where_floating_point_ends() -> None:
     assert run.resolution == 2.0**-37
 
 
-def far_from(run: variance_aware._Run) -> tuple[float, bool]:
-    found: tuple[float, bool] = far_rows_module._far_rows(
-        run.rows,
-        run.privacy_filter,
-        center=run.center,
-        linear=np.eye(3),
-        radius=1.0,
-        n_rows=run.n_rows,
-        total=run.total,
-    )
-    return found
-
-
 def test_far_rows_show_from_a_hundredth_and_what_noise_passes_once_in_a_thousand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two counts with noise of 5 each, of 1000 rows: 10 and 3.0902·√2·5 = 21.85 more."""
     for counts, shows in (((900.0, 20.0, 11.86), True), ((900.0, 20.0, 11.84), False)):
         histogram = NormHistogram(np.array([1.0, 2.0]), np.array(counts), 5.0)
-        monkeypatch.setattr(far_rows_module, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
-        assert far_from(run_of()) == (pytest.approx(sum(counts[1:]) / 1000), shows)
+        monkeypatch.setattr(variance_aware, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
+        assert run_of().far_rows(np.eye(3), 1.0) == (pytest.approx(sum(counts[1:]) / 1000), shows)
     asked = list[np.ndarray]()
     for counts, share in (((0.0, -20.0, 1.0), 0.0), ((0.0, 900.0, 200.0), 1.0)):
         histogram = NormHistogram(np.array([1.0, 2.0]), np.array(counts), 5.0)
         monkeypatch.setattr(
-            far_rows_module,
+            variance_aware,
             "noisy_norm_histogram",
-            lambda *_, edges, found=histogram, **__: asked.append(edges) or found,
+            lambda _rows, _filter, _what, _rho, edges, *_, found=histogram: asked.append(edges) or found,
         )
-        assert far_from(run_of())[0] == share
+        assert run_of().far_rows(np.eye(3), 1.0)[0] == share
     assert asked[0][0] == 4.0  # radii
     bound = 0.01 + noise_margin(math.sqrt(2.0) * 5.0, 1, pure=False)
     for count, shows in ((bound, False), (above(bound), True)):
         histogram = NormHistogram(np.array([1.0, 2.0]), np.array([0.0, count, 0.0]), 5.0)
-        monkeypatch.setattr(far_rows_module, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
+        monkeypatch.setattr(variance_aware, "noisy_norm_histogram", lambda *_, found=histogram, **__: found)
         run = run_of()
         run.n_rows = 1.0  # so that nothing is rounded
-        assert far_from(run)[1] == shows
+        assert run.far_rows(np.eye(3), 1.0)[1] == shows
 
 
 def test_what_the_variance_aware_mean_says_of_its_last_step() -> None:
@@ -553,13 +539,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         asked.append({"rho": rho, "scales": 1.0 / np.diagonal(linear), "radius": radius} | options)
         return ClippedSums(np.zeros(_run.d), 0.0, np.full(_run.d, _run.n_rows), 0.0)
 
-    def far_rows(*_: Any, linear: np.ndarray, radius: float, **__: Any) -> tuple[float, bool]:
+    def far_rows(_run: Any, linear: np.ndarray, radius: float) -> tuple[float, bool]:
         asked.append({"scales": 1.0 / np.diagonal(linear), "far from": radius})
         return 0.0, False
 
-    for stub in (histogram, clipped):
+    for stub in (histogram, clipped, far_rows):
         monkeypatch.setattr(variance_aware._Run, stub.__name__, stub)
-    monkeypatch.setattr(variance_aware, "_far_rows", far_rows)
     return asked
 
 

@@ -294,7 +294,8 @@ class TestKapralovTalwar:
         noisy = run_plan(plan, rows_of(table, REPLACE_ONE), insecure_generator(2))
         eigenvalues, remaining = noisy.diagnostics["eigenvalues"], table.T @ table
         assert len(seen) == 4
-        for (matrix, direction), eigenvalue, strength in zip(seen, eigenvalues, plan.temperatures, strict=True):
+        strengths = noisy.diagnostics["temperatures"]
+        for (matrix, direction), eigenvalue, strength in zip(seen, eigenvalues, strengths, strict=True):
             assert_allclose(matrix, strength * remaining, atol=1e-4)
             remaining = remaining - eigenvalue * np.outer(direction, direction)
         assert_allclose(noisy.gram, table.T @ table - remaining, atol=1e-4)

@@ -25,30 +25,16 @@ _FAR_OUT = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NeighboringPair:
-    """Two tables that differ by one row or a few; both orders are audited.
-
-    Attributes
-    ----------
-    first, second : ndarray of shape (n, d)
-        Rows in the unit ball; a NaN row is one that the schema drops.
-    same_rows : bool
-        True if the second is the first in another order.
-    rows_apart : int
-        Number k of rows by which they differ: ε-differential privacy allows a log-ratio of kε.
-    privacy_unit : PrivacyUnit or None
-        Privacy unit, if they differ by all rows of one unit.
-    first_units, second_units : tuple of str
-        Unit of each row.
-    """
+    """Two tables that differ by one row or a few; both orders are audited."""
 
     name: str
     neighbors: Neighbors
-    first: FloatArray
+    first: FloatArray  # with `second`: rows in the unit ball, of shape (n, d); a NaN row is one that the schema drops
     second: FloatArray
-    same_rows: bool = False
-    rows_apart: int = 1
-    privacy_unit: PrivacyUnit | None = None
-    first_units: tuple[str, ...] = ()
+    same_rows: bool = False  # true if the second is the first in another order
+    rows_apart: int = 1  # number k of rows by which they differ: ε-differential privacy allows a log-ratio of kε
+    privacy_unit: PrivacyUnit | None = None  # if they differ by all rows of one unit
+    first_units: tuple[str, ...] = ()  # unit of each row
     second_units: tuple[str, ...] = ()
 
     @property

@@ -61,22 +61,13 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class AuditEffort:
-    """Number of draws of an audit.
+    """Number of draws of an audit."""
 
-    Attributes
-    ----------
-    pilot : int
-        Runs on each table of the promising pairs, half to learn scores and half to choose events.
-    final : int
-        Fresh runs on each table of each finalist, the only ones in the reported bound; half as many more if a parameter
-        of the noise is measured.
-    finalists : int
-        Pairs with final draws; they share the failure probability.
-    """
-
-    pilot: int = 500
+    pilot: int = 500  # runs on each table of the promising pairs, half to learn scores and half to choose events
+    # fresh runs on each table of each finalist, the only ones in the reported bound; half as many more if a parameter
+    # of the noise is measured
     final: int = 6000
-    finalists: int = 1
+    finalists: int = 1  # pairs with final draws; they share the failure probability
 
     def __post_init__(self) -> None:
         if self.pilot < 20 or self.final < 20 or self.finalists < 1:
@@ -280,11 +271,8 @@ def _stated_promise(cost: PrivacyBudget) -> tuple[float, float]:
 def _worst_exact(trials: Sequence[Trial]) -> tuple[float, Trial] | None:
     """Return the largest known exact loss over pairs of neighbors, and its trial."""
     worst: tuple[float, Trial] | None = None
-    for trial in trials:
-        if not trial.is_exact:
-            continue
-        tables = trial.first.moments(), trial.second.moments()
-        model = trial.plan.model
+    for trial in (trial for trial in trials if trial.is_exact):
+        tables, model = (trial.first.moments(), trial.second.moments()), trial.plan.model
         if model is None:
             loss = one_direction_epsilon(trial.plan, *tables, trial.delta)
         else:

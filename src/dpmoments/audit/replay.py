@@ -167,21 +167,9 @@ def replay(
 ) -> tuple[str, ...]:
     """Find what a run on the second table would reveal that its plan does not pay for.
 
-    Parameters
-    ----------
-    first, second : Rows
-        Tables that are neighbors for the plan's relation.
-    generator : numpy.random.Generator
-        For the run on the first table.
-    same_rows : bool
-        True if the second table has the rows of the first in another order: then no query may change.
-    any_table : bool
-        True if the tables are arbitrary: queries may change, and nothing else.
-
-    Returns
-    -------
-    tuple of str
-        Findings, usually none. A finding may contain private numbers of the two tables.
+    The tables are neighbors for the plan's relation; ``generator`` is for the run on the first. With ``same_rows`` the
+    second has the rows of the first in another order, and no query may change; with ``any_table`` the tables are
+    arbitrary, and only queries may change. The findings, usually none, may contain private numbers of the two tables.
     """
     recorder = Recorder(plan, generator)
     before = _departure(plan, first, recorder)
@@ -278,9 +266,8 @@ def replay_on_any_table(
 ) -> tuple[str, ...]:
     """Replay a mechanism on tables that share only what is public, given the same answers.
 
-    Everything that leaves a run must follow from its answers and public numbers, so it is the same for every table.
-    This detects decisions made from an exact count, which two neighbors rarely straddle. Parameters are as for
-    :func:`replay_everywhere`; ``sizes`` are numbers of rows.
+    What leaves a run must then be the same. This detects decisions made from an exact count, which two neighbors rarely
+    straddle. Parameters are as for :func:`replay_everywhere`; ``sizes`` are numbers of rows.
 
     Examples
     --------

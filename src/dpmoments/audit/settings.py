@@ -79,14 +79,6 @@ class AuditSetting:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPlan:
-    """Table of audits to run; ``refusals`` has the reasons of mechanisms that support none."""
-
-    settings: tuple[AuditSetting, ...]
-    refusals: Mapping[str, str]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Audits(Answer):
     """Results of audits as one table, with the mechanisms that could not be audited."""
@@ -143,8 +135,9 @@ def audit_plan(
     neighbors: Sequence[Neighbors] = tuple(Neighbors),
     n_features: int = 2,
     privacy_unit: PrivacyUnit | None = None,
-) -> AuditPlan:
-    """List every setting of several mechanisms; default: all of the registry."""
+) -> tuple[list[AuditSetting], dict[str, str]]:
+    """List every setting of several mechanisms, and the reasons of those that support none."""
+    # Default: all mechanisms of the registry.
     settings, refusals = list[AuditSetting](), dict[str, ValueError]()
     for mechanism in map(configuration, MECHANISMS) if mechanisms is None else mechanisms:
         supported, refusal = list[AuditSetting](), _unsupported(mechanism.name)
@@ -168,7 +161,7 @@ def audit_plan(
             refusals[mechanism.name] = refusal
     if not settings:
         raise next(iter(refusals.values())) if len(refusals) == 1 else _unsupported(*refusals)
-    return AuditPlan(tuple(settings), {name: str(refusal) for name, refusal in refusals.items()})
+    return settings, {name: str(refusal) for name, refusal in refusals.items()}
 
 
 def _unsupported(*names: str) -> ValueError:

@@ -84,16 +84,8 @@ _COMMANDS: dict[str, dict[str, str]] = {
     },
 }
 """Commands with their summaries, per section of the help page."""
-_HOMES = {
-    "curator": (
-        *("init", "preflight", "desk", "release", "release-mean", "release-counts"),
-        *("forecast", "forecast-mean", "forecast-counts"),
-    ),
-    "mechanisms": ("mechanisms", "audit"),
-    "ledger": ("ledger",),
-    "analyses": ("show", "report", "groups", "pool", "synthetic", "export", "verify"),
-}
-"""Modules of this package with their commands; all others are analyses."""
+_HOMES = {"mechanisms": "mechanisms", "audit": "mechanisms", "ledger": "ledger"}
+"""Modules of commands that are in neither of their sections' modules, curator and analyses."""
 
 
 class _Commands(typer.core.TyperGroup):
@@ -118,9 +110,9 @@ def load_command(arguments: Sequence[str]) -> None:
 @cache
 def _loaded(name: str) -> Any:
     """Return the parser's object of a command, imported."""
-    home = next((module for module, names in _HOMES.items() if name in names), None)
-    module, attribute = import_module(f"dpmoments.cli.{home or 'analyses'}"), name.replace("-", "_")
-    function = getattr(module, attribute) if home else module.command_of(name, module.analyses()[attribute])
+    home = _HOMES.get(name, "curator" if name in _COMMANDS[_CURATOR] else "analyses")
+    module, attribute = import_module(f"dpmoments.cli.{home}"), name.replace("-", "_")
+    function = getattr(module, attribute, None) or module.command_of(name, module.analyses()[attribute])
     if isinstance(function, typer.Typer):
         return typer.main.get_command(function)
     made = typer.Typer(add_completion=False, rich_markup_mode="rich")

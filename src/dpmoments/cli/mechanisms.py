@@ -146,7 +146,7 @@ def audit(
         raise needs_option("--delta", "--epsilon")
     with naming("MECHANISM, --option" if option else "MECHANISM"):
         named = [mechanism_of(name, option or ()) for name in mechanism or MECHANISMS]
-    plan = audit_plan(
+    settings, refusals = audit_plan(
         named if option else map(configuration, named),
         budgets=budgets,
         neighbors=tuple(Neighbors) if neighbors is None else (neighbors,),
@@ -155,14 +155,12 @@ def audit(
     )
     effort = None if draws is None else AuditEffort.of_draws(draws)
     results = list[AuditResult]()
-    for index, setting in enumerate(plan.settings):
-        complain(
-            f"{index + 1} of {len(plan.settings)}: {setting.mechanism.name}, {setting.budget}, {setting.neighbors}"
-        )
+    for index, setting in enumerate(settings):
+        complain(f"{index + 1} of {len(settings)}: {setting.mechanism.name}, {setting.budget}, {setting.neighbors}")
         generator = audit_generator(index, seed=seed, exact_noise=exact_noise)
         results.append(setting.run(generator, n_features=features, effort=effort))
     exceeded = [result for result in results if result.exceeded]
-    print_answer(Audits(tuple(results), plan.refusals), as_json)
+    print_answer(Audits(tuple(results), refusals), as_json)
     if exceeded:
         names = ", ".join(sorted({result.mechanism for result in exceeded}))
         complain(f"dpmoments: privacy loss above the stated one: {names}")

@@ -99,7 +99,6 @@ class Directions(DrawLaw):
         return np.repeat(vector[:, None], len(self.temperatures), axis=1)
 
 
-# A plan that is run many times asks for the same point of a curve every time.
 @dataclass(frozen=True)
 class EigenvalueBound(DrawLaw):
     """Lower bound on the smallest eigenvalue.

@@ -174,17 +174,17 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
         )
     first = parts[0]
     center = _center_of_all(parts)
-    carried = [_Carried.of(part, center) for part in parts]
+    totals, grams, shifts = zip(*(_carried(part, center) for part in parts), strict=True)
     noise = [
-        (part.noise_model, part.noise, entry.shift)
-        for part, entry in zip(parts, carried, strict=True)
+        (part.noise_model, part.noise, shift)
+        for part, shift in zip(parts, shifts, strict=True)
         if part.noise is not None
     ]
     model = PooledModel(n_features=first.schema.n_features, parts=tuple(noise)) if len(noise) == len(parts) else None
     names = {part.id: f"{index}:{part.origin.label}" for index, part in enumerate(parts, start=1)}
     privacy = _statement(parts, names)
     counts = [part.noisy_count for part in parts]
-    sums = [entry.sum for entry in carried if entry.sum is not None]
+    sums = [total for total in totals if total is not None]
     unchecked = _unchecked(parts)
     cautions = [said.within(names[part.id]) for part in parts for said in part.warnings]
     cautions = cautions if unchecked is None else [unchecked, *cautions]
@@ -199,7 +199,7 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
         repair=repair,
         noisy_count=None if None in counts else float(sum(filter(None, counts))),
         noisy_sum=np.sum(sums, axis=0) if sums else None,
-        noisy_gram=np.sum([entry.gram for entry in carried], axis=0),
+        noisy_gram=np.sum(grams, axis=0),
         center=center,
         diagnostics={"warnings": tuple(cautions)} if cautions else {},
         origin=ReleaseOrigin.of_parts(tuple(part.origin for part in parts)),
@@ -207,23 +207,15 @@ def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
     )
 
 
-@dataclass(frozen=True)
-class _Carried:
-    """Moments of one table about the common center, and the shift."""
-
-    sum: FloatArray | None
-    gram: FloatArray
-    shift: FloatArray
-
-    @classmethod
-    def of(cls, part: MomentRelease, center: FloatArray | None) -> _Carried:
-        own = np.zeros(len(part.noisy_gram)) if part.center is None else part.center
-        shift = np.zeros_like(own) if center is None else own - center
-        if part.noisy_sum is None or part.noisy_count is None or not shift.any():
-            return cls(part.noisy_sum, part.noisy_gram, shift)
-        cross = np.outer(part.noisy_sum, shift)
-        gram = part.noisy_gram + cross + cross.T + part.noisy_count * np.outer(shift, shift)
-        return cls(part.noisy_sum + part.noisy_count * shift, gram, shift)
+def _carried(part: MomentRelease, center: FloatArray | None) -> tuple[FloatArray | None, FloatArray, FloatArray]:
+    """Return sum and Gram matrix of one table about the common center, and the shift."""
+    own = np.zeros(len(part.noisy_gram)) if part.center is None else part.center
+    shift = np.zeros_like(own) if center is None else own - center
+    if part.noisy_sum is None or part.noisy_count is None or not shift.any():
+        return part.noisy_sum, part.noisy_gram, shift
+    cross = np.outer(part.noisy_sum, shift)
+    gram = part.noisy_gram + cross + cross.T + part.noisy_count * np.outer(shift, shift)
+    return part.noisy_sum + part.noisy_count * shift, gram, shift
 
 
 def _parts_of(release: object) -> tuple[MomentRelease, ...]:

@@ -193,13 +193,11 @@ class Ellipsoid:
         return second_moment - np.outer(mean, mean) + excess, center
 
     def floored(self, release: NoisyStep, n_rows: float, floor: float, *, final: bool) -> Ellipsoid:
-        """Return the next ellipsoid.
+        """Return the next ellipsoid, small eigenvalues raised to ``floor`` times the noise's edge.
 
-        Eigenvalues below ``floor`` times the noise's spectral edge are raised to it.
-
-        The noise hides smaller variances. The rescaling enlarges these directions, so that a later step can resolve them.
-        Clipping only reduces, so what a step saw above its noise bounds the covariance from below for good: a direction that a
-        later step finds smaller has lost rows to the clip. It is not enlarged again but reduced until these rows fit.
+        The noise hides smaller variances; the rescaling enlarges these directions, so that a later step can resolve
+        them. What a step saw above its noise bounds the covariance from below for good, since clipping only reduces: a
+        direction that a later step finds smaller has lost rows to the clip, and is reduced until these rows fit.
         """
         covariance, center = self.estimate(release, n_rows)
         now = Observation(covariance, self.noise(release, n_rows) * np.eye(len(center)))
@@ -238,9 +236,7 @@ class Ellipsoid:
         return root @ root.T, center
 
     def half_seen(self, release: NoisyStep, n_rows: float) -> bool:
-        """Return True if the last step saw an unchecked direction that was enlarged too much.
-
-        Its variance was far smaller than it was enlarged for.
+        """Return True if an unchecked direction was enlarged for a variance far above what is seen.
 
         Either it varies less than was planned for, or few rows make up its variance, and these were clipped.
         """
@@ -250,9 +246,7 @@ class Ellipsoid:
         return bool(((measured > 4.0 * noise) & (measured < 0.5 * _RESOLVED)).any())
 
     def record(self, radius: float, rho: float, release: NoisyStep, n_rows: float) -> dict[str, Any]:
-        """Return the step as plain values.
-
-        Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
+        """Return the step as plain values; rows were clipped to ‖linear·(x − center)‖ ≤ radius.
 
         ``fill`` is the noisy mean of ‖w‖²/radius²: 1 if every row was clipped.
         """
@@ -517,14 +511,7 @@ class CoinPress(CoinPressOptions, Mechanism):
             raise InputValueError("coinpress needs rows: this table is publicly empty")
         rules = self.step_rules(shape, float(shape.n_rows or STAND_IN_ROWS), rho, neighbors)
         require_workable_budget(rho, None if shape.n_rows is None else rules.schedule.shares)
-        return CoinPressPlan(
-            mechanism=self,
-            shape=shape,
-            neighbors=neighbors,
-            cost=budget,
-            rho=rho,
-            rules=None if shape.n_rows is None else rules,
-        )
+        return CoinPressPlan(self, shape, neighbors, budget, rho, rules=None if shape.n_rows is None else rules)
 
     def step_rules(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> StepRules:
         """Return radius and schedule for a number of rows, public or noisy."""

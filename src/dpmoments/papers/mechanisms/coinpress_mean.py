@@ -119,14 +119,9 @@ class PaperOptions(CoinPressOptions):
 class PaperCoinPress(PaperOptions, CoinPress):
     """Covariance by :class:`~dpmoments.mechanisms.CoinPress` with the constants of the paper.
 
-    Clipping radius and ridge come from the tail bounds of the paper's theorems, which are loose, and ¾ of the budget is for the
-    last step, as in its experiments (``split="theorems"`` for the ½ of Theorem 2.4).
-
-    Parameters
-    ----------
-    failure : float
-        β: the constants fail with at most this probability for normal rows of mean zero within the bounds. The last step has a
-        quarter of it, and the others share a quarter.
+    Clipping radius and ridge come from the tail bounds of its theorems, which are loose, and ¾ of the budget is for the
+    last step, as in its experiments. ``failure`` is β: the constants fail with at most this probability for normal rows
+    of mean zero within the bounds.
 
     Examples
     --------
@@ -331,14 +326,9 @@ class CoinPressMeanPlan(MeanPlan):
         """Plan the last step by a histogram of norms, paid for by part of its budget."""
         d = self.shape.n_features
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(_HISTOGRAM_SHARE, 1.0 - _HISTOGRAM_SHARE)
+        edges = norm_edges(math.sqrt(d))
         histogram = noisy_norm_histogram(
-            rows,
-            privacy_filter,
-            "norm-histogram",
-            for_histogram.rho,
-            edges=norm_edges(math.sqrt(d)),
-            center=center,
-            linear=linear,
+            rows, privacy_filter, "norm-histogram", for_histogram.rho, edges, center, linear
         )
         noise_error = row_sum_l2(self.neighbors).value * math.sqrt(d / (2.0 * rest.rho)) / balls.n_rows
         weight = _skewed_weight(d)
@@ -550,11 +540,9 @@ def mean_schedule(
 ) -> Schedule:
     """Return the steps for a mean in a ball of the given radius, rows of unit covariance.
 
-    A step of budget ρ_s at clipping radius C = spherical(r) has noise σ = sensitivity·C/(n√(2ρ_s)) and leaves a ball of radius
-    ball_factor·√(1/n + σ²) (Biswas et al. 2020, Figure 2, with the clip that is applied). ``sensitivity`` is for Σw at
-    radius 1, ``ball_factor`` a quantile of the norm of a standard normal vector, ``shrinkage`` κ of :func:`clip_shrinkage` in
-    the last step, whose bias is κ times its center's distance from the mean. ``shares``, ``n_steps``: see
-    :func:`spread_schedule`.
+    A step of budget ρ_s at clipping radius C = spherical(r) has noise σ = sensitivity·C/(n√(2ρ_s)) and leaves a ball of
+    radius ball_factor·√(1/n + σ²). ``ball_factor`` is a quantile of the norm of a standard normal vector, ``shrinkage``
+    κ of :func:`clip_shrinkage` in the last step. ``shares``, ``n_steps``: see :func:`spread_schedule`.
     """
     unit = sensitivity / (n_rows * math.sqrt(2.0))
 

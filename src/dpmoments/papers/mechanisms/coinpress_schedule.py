@@ -1,8 +1,6 @@
-"""CoinPress's schedule, from public numbers only.
+"""CoinPress's schedule from public numbers: clipping radii, budget split, number of steps.
 
-Clipping radii, budget split and number of steps.
-
-These choices serve accuracy: privacy holds for any schedule. Derivations: ``docs/evidence/derivations/coinpress.md``.
+Privacy holds for any schedule. Derivations: ``docs/evidence/derivations/coinpress.md``.
 """
 
 from __future__ import annotations
@@ -46,13 +44,10 @@ class Schedule:
 
 
 def moment_clip_square(n_features: int, noise_error: float) -> float:
-    """Return the γ² that balances noise against clipping for normal rows.
+    """Return the γ² ≥ the median of ‖w‖² that balances noise against clipping for normal rows.
 
-    It is at least the median of ‖w‖².
-
-    It minimizes (noise_error·t)² + (E(χ²_d − t)₊/√d)², where ``noise_error`` is the Frobenius error per unit of γ²: noise grows
-    with t = γ², and clipping shrinks every eigenvalue by E(χ²_d − t)₊/d. The derivative increases with t, so there is one
-    minimum.
+    It minimizes (noise_error·t)² + (E(χ²_d − t)₊/√d)² over t = γ²; ``noise_error`` is the Frobenius error per unit of
+    γ². The derivative increases with t, so there is one minimum.
     """
     d = n_features
 
@@ -65,13 +60,11 @@ def moment_clip_square(n_features: int, noise_error: float) -> float:
 
 
 def normal_norm_radius(n_features: int, noise_error: float, bias_weight: float) -> float:
-    """Return the clipping radius for a mean with a known center.
+    """Return the clipping radius for a mean with a known center, at least a row's median norm.
 
-    It is at least the median norm of a normal row.
-
-    Minimizes (noise_error·C)² + (bias_weight·E(χ_d − C)₊)² over C; ``noise_error`` is the Euclidean error from noise at radius
-    1. ``bias_weight`` is the bias that clipping brings to the mean, as a fraction of the mean length clipped off, E(χ_d − C)₊:
-    0 for normal rows, by symmetry; about 1/√d for a skewed product distribution; 1 for rows skewed along one direction.
+    Minimizes (noise_error·C)² + (bias_weight·E(χ_d − C)₊)² over C; ``noise_error`` is the error from noise at radius 1.
+    ``bias_weight`` is the bias of the mean, as a fraction of the length clipped off: 0 for normal rows, by symmetry;
+    about 1/√d for a skewed product distribution; 1 for rows skewed along one direction.
     """
     d = n_features
     mean_norm = math.sqrt(2.0) * math.exp(scipy.special.gammaln((d + 1) / 2.0) - scipy.special.gammaln(d / 2.0))

@@ -1,7 +1,4 @@
-"""Additive noise, and the choice of a mechanism, as papers have them.
-
-They are for comparison, and not in the registry.
-"""
+"""Additive noise, and the choice of a mechanism, as papers have them: not in the registry."""
 
 from __future__ import annotations
 
@@ -65,23 +62,17 @@ class PaperLaplace(Laplace):
 
 @dataclass(frozen=True)
 class RegimeRule(Mechanism):
-    """Iterative eigenvectors if λ₁ ln λ₁ ≤ ln(1/δ)/ε, else the Gaussian mechanism.
+    """Iterative eigenvectors if λ₁ ln λ₁ ≤ ln(1/δ)/ε or δ is 0, else the Gaussian mechanism.
 
-    Always the first if δ is 0. The rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid. It is
-    nowhere better than :class:`~dpmoments.mechanisms.Auto` (see ``docs/evidence/beside-the-figures.md``).
-
-    Parameters
-    ----------
-    largest_eigenvalue : float, optional
-        λ₁ of the Gram matrix of the encoded rows, from public knowledge: the table's own is private. Default: its largest
-        possible value, the number of rows if that is public.
+    The rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid. ``largest_eigenvalue`` is λ₁
+    of the Gram matrix of the encoded rows, from public knowledge; default: the number of rows, if it is public.
 
     Examples
     --------
     >>> budget = PrivacyBudget.approximate(1.0, 1e-6)
     >>> [RegimeRule(largest).plan(MomentShape(5), budget, "add_remove").mechanism.name for largest in (2.0, 100.0)]
     ['iterative-eigenvectors', 'gaussian']
-    """  # language: ok
+    """
 
     largest_eigenvalue: float | None = None
 

@@ -204,9 +204,9 @@ class SpectralPlan(Plan):
 def temperature(part: PrivacyBudget, neighbors: Neighbors, calibration: Calibration) -> float:
     """Return the t for which drawing u with density ∝ exp(t uᵀGu) costs ``part``.
 
-    The log-ratio of two neighbors' densities, as a function of u, stays in an interval of some length η: with Δ = 1 the
-    sensitivity of uᵀGu, t·Δ under add-remove, where uᵀGu changes in the same direction for all u, and 2t·Δ under replace-one.
-    Such a draw is η-DP and η²/8-zCDP (bounded range, Cesar & Rogers 2021). The paper takes η = 2t·Δ with Δ = 2 under both.
+    The log-ratio of neighbors' densities stays in an interval of length η: t·Δ under add-remove, where uᵀGu changes in
+    the same direction for all u, and 2t·Δ under replace-one. Such a draw is η-DP and η²/8-zCDP (bounded range, Cesar &
+    Rogers 2021). The paper takes η = 2t·Δ with Δ = 2 under both.
     """
     bounded_range = part.epsilon if part.kind is BudgetKind.PURE else math.sqrt(8.0 * part.rho)
     if calibration == "paper":
@@ -569,22 +569,15 @@ class KapralovTalwarPlan(SpectralPlan):
 
     mechanism: KapralovTalwar
 
-    @property
-    def temperatures(self) -> list[float]:
-        """Temperature t of every draw."""
-        if self.direction_budget is None:
-            return [0.0] * self.rank
-        return list(map(self.temperature, self.direction_budget.split(*[1.0] * self.rank)))
-
     def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
         return subtracted_cells(eigenvalues, temperatures, variance)
 
     def draw_directions(
         self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
     ) -> tuple[FloatArray, list[float]]:
-        directions = np.empty((len(gram), self.rank))
-        temperatures = self.temperatures
-        remaining = gram
+        directions, temperatures, remaining = np.empty((len(gram), self.rank)), [0.0] * self.rank, gram
+        if self.direction_budget is not None:
+            temperatures = list(map(self.temperature, self.direction_budget.split(*[1.0] * self.rank)))
         for step, strength in enumerate(temperatures):
             law = Directions((strength,), len(gram), projected=False)
             drawn = privacy_filter.draw(

@@ -152,9 +152,7 @@ class PrivatePreconditioning(Mechanism):
         lowest, highest = self.bounds(shape)
         rounds, rho = n_rounds(highest / lowest, self.stop_at), self.drawable_budget(budget).rho
         require_workable_budget(rho, _shares(rounds))
-        return PrivatePreconditioningPlan(
-            mechanism=self, shape=shape, neighbors=neighbors, cost=budget, rho=rho, n_rounds=rounds
-        )
+        return PrivatePreconditioningPlan(self, shape, neighbors, budget, rho, n_rounds=rounds)
 
     def bounds(self, shape: MomentShape) -> tuple[float, float]:
         """Return the range of eigenvalues that a run assumes."""

@@ -31,9 +31,7 @@ FALSE_TAIL = 1e-4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransformedNorm:
-    """Row statistic ‖linear·(x − center)‖, rounded.
-
-    It is resolved to 2^−20 of ``resolution``, or of itself if it is larger.
+    """Row statistic ‖linear·(x − center)‖, resolved to 2^−20 of ``resolution``, or of itself.
 
     With ``apart`` it is negative for rows with more than ``share`` of the squared norm in ‖apart·(x − center)‖².
     """
@@ -68,10 +66,9 @@ class NormHistogram:
     def occupied(self) -> FloatArray:
         """Noisy counts of bins that hold rows; 0 for bins whose count noise could explain.
 
-        Shape (m + 1,).
-
-        Groups of two, four and eight neighboring bins, none of them occupied so far, are tested by their sum: rows of a long
-        thin tail can show in the sum though in no single bin. The sum is then spread evenly over the group.
+        Groups of two, four and eight neighboring bins, none of them occupied so far, are tested by their sum, which is
+        then spread evenly over the group: rows of a long thin tail can show in the sum though in no single bin. Shape
+        (m + 1,).
         """
         threshold = self.least_seen
         result = np.where(self.counts > threshold, self.counts, 0.0)
@@ -113,12 +110,10 @@ class NormHistogram:
         return 0.0 if total == 0 else float(of_bins @ occupied) / total
 
     def best_radius(self, power: int, noise_error: float, bias_weight: float) -> float | None:
-        """Return the clipping radius that balances noise against the bias of clipping.
+        """Return the clipping radius that balances noise against bias; None if no bin is occupied.
 
-        None if no bin is occupied.
-
-        Minimizes (noise_error·r^p)² + (bias_weight·E(‖w‖^p − r^p)₊)² over the occupied bins, p = ``power``: 1 for means, 2 for
-        second moments. ``noise_error`` is the RMS error from noise at radius 1.
+        Minimizes (noise_error·r^p)² + (bias_weight·E(‖w‖^p − r^p)₊)² over the occupied bins, p = ``power``: 1 for
+        means, 2 for second moments.
         """
         occupied = self.occupied
         total = float(occupied.sum())
@@ -146,11 +141,9 @@ def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
 
 
 def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
-    """Return edges for norms beyond ``radius``, all shorter rows in one bin.
+    """Return edges for norms beyond ``radius``: four, two and then one bin per octave.
 
-    Four, two and then one bin per octave.
-
-    Fewer bins than :func:`norm_edges` has: the rows of a tail are in fewer of them, and noise has fewer to look occupied in.
+    Fewer bins than :func:`norm_edges` has: noise has fewer to look occupied in.
     """
     exponents = np.concatenate([np.arange(4) / 4.0, np.arange(2, 12) / 2.0, np.arange(6, octaves + 1)])
     edges: FloatArray = radius * np.exp2(exponents)
@@ -162,7 +155,6 @@ def noisy_norm_histogram(
     privacy_filter: PrivacyFilter,
     what: Query,
     rho: float,
-    *,
     edges: FloatArray,
     center: FloatArray,
     linear: FloatArray,
@@ -185,12 +177,10 @@ def noisy_tail_histograms(
     linear: FloatArray,
     apart: FloatArray,
 ) -> tuple[NormHistogram, NormHistogram]:
-    """Return two histograms of long rows from one draw.
+    """Return two histograms of long rows from one draw: those that ``apart`` accounts for last.
 
-    Of those that ``apart`` accounts for, and of the others.
-
-    A row is in the second if ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by dimension to 1.
-    The first bin of the first holds all rows shorter than edges[0]; that of the second is empty.
+    A row is in the second if ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by
+    dimension to 1.
 
     **Privacy.** As for :func:`noisy_norm_histogram`: a row is in one bin of one of the two.
     """

@@ -58,35 +58,9 @@ _MIN_FAR = 0.01
 
 
 def _far_rows_cost(neighbors: Neighbors, n_rows: float, total: float) -> float:
-    """Return the part of ``total``, in ρ, that :func:`_far_rows` spends."""
+    """Return the part of ``total``, in ρ, that :meth:`_Run.far_rows` spends."""
     scale = histogram_l2(neighbors).value / (_COUNT_ERROR * n_rows)
     return min(scale**2 / 2.0, _COUNT_SHARE * total)
-
-
-def _far_rows(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    *,
-    center: FloatArray,
-    linear: FloatArray,
-    radius: float,
-    n_rows: float,
-    total: float,
-) -> tuple[float, bool]:
-    """Return the noisy fraction of rows beyond _FAR_ROWS radii, and True if more than noise."""
-    # It is in [0, 1]; radii are clipping radii.
-    counted = noisy_norm_histogram(
-        rows,
-        privacy_filter,
-        "outlying-rows",
-        _far_rows_cost(rows.neighbors, n_rows, total),
-        edges=np.array([_FAR_ROWS * radius, 2.0 * _FAR_ROWS * radius]),
-        center=center,
-        linear=linear,
-    )
-    share = float(counted.counts[1:].sum()) / n_rows
-    margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / n_rows, 1, pure=False)
-    return min(max(share, 0.0), 1.0), share > _MIN_FAR + margin
 
 
 # Cost of the rounds of a search for the rows, and the noise of a part of ρ.
@@ -147,12 +121,10 @@ class VarianceAwarePlan(MeanPlan):
         return first_count_error(self.rho, self.shape.n_rows is None)
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray | None:
-        """Return the noise of the last step after a search of _TYPICAL_ROUNDS rounds.
+        """Return the noise of the last step after _TYPICAL_ROUNDS rounds; None for one coordinate.
 
-        None for one coordinate.
-
-        One coordinate has no scale estimate, so its center stays as the search left it, and clipping about that brings more
-        error than the noise (``docs/evidence/regression-coverage.md``).
+        One coordinate has no scale estimate, and clipping about the center of the search brings more error than the
+        noise (``docs/evidence/regression-coverage.md``).
         """
         if self.shape.n_features == 1:
             return None
@@ -170,7 +142,7 @@ class VarianceAwarePlan(MeanPlan):
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
-        run = _Run.start(self, rows, privacy_filter)
+        run = _Run(self, rows, privacy_filter)
         run.find_center()
         run.find_scales()
         return run.finish()
@@ -212,54 +184,30 @@ class VarianceAware(MeanMechanism):
         return VarianceAwarePlan(self, shape, neighbors, budget, rho=rho)
 
 
-@dataclass
 class _Run:
     """State of one run."""
 
-    rows: Rows
-    privacy_filter: PrivacyFilter
-    neighbors: Neighbors
-    count_error: float
-    total: float
-    n_rows: float
-    center: FloatArray
-    spread: FloatArray
-    radius: float | None
-    steps: list[dict[str, Any]]
-    settled: bool = False
-    moved: float = 0.0
-
-    @classmethod
-    def start(cls, plan: VarianceAwarePlan, rows: Rows, privacy_filter: PrivacyFilter) -> _Run:
-        d = plan.shape.n_features
-        n_rows, rho = count_first(rows, privacy_filter, plan.rho, plan.shape.n_rows)
-        error = plan.expected_count_error or 0.0
-        center, spread = np.zeros(d), np.ones(d)
-        return cls(rows, privacy_filter, plan.neighbors, error, rho, n_rows, center, spread, radius=None, steps=[])
+    def __init__(self, plan: VarianceAwarePlan, rows: Rows, privacy_filter: PrivacyFilter) -> None:
+        self.rows, self.privacy_filter, self.neighbors = rows, privacy_filter, plan.neighbors
+        self.n_rows, self.total = count_first(rows, privacy_filter, plan.rho, plan.shape.n_rows)
+        self.count_error, self.d = plan.expected_count_error or 0.0, plan.shape.n_features
+        self.center, self.spread = np.zeros(self.d), np.ones(self.d)
+        self.radius: float | None = None
+        self.steps: list[dict[str, Any]] = []
+        self.settled, self.moved = False, 0.0
 
     @property
     def left(self) -> float:
         """Remaining ρ."""
         return self.privacy_filter.left.as_budget.rho
 
-    @property
-    def d(self) -> int:
-        return len(self.center)
-
     def noise_error(self, rho: float) -> float:
         """Return :func:`_mean_error` for a part of ρ."""
         return _mean_error(self.neighbors, self.n_rows, rho, self.d)
 
     def histogram(self, rho: float, linear: FloatArray, typical: float, octaves: int) -> NormHistogram:
-        return noisy_norm_histogram(
-            self.rows,
-            self.privacy_filter,
-            Message("norm-histogram", histogram=len(self.steps) + 1),
-            rho,
-            edges=norm_edges(typical, octaves=octaves),
-            center=self.center,
-            linear=linear,
-        )
+        what, edges = Message("norm-histogram", histogram=len(self.steps) + 1), norm_edges(typical, octaves=octaves)
+        return noisy_norm_histogram(self.rows, self.privacy_filter, what, rho, edges, self.center, linear)
 
     def clipped(
         self, rho: float, linear: FloatArray, radius: float, *, squares_rho: float = 0.0, shrink: bool = True
@@ -275,24 +223,15 @@ class _Run:
             linear=linear,
             radius=radius,
         )
-        self.record(linear, radius, rho + squares_rho)
+        # Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
+        place = {"center": self.center.tolist(), "scales": (1.0 / np.diagonal(linear)).tolist()}
+        self.steps.append({**place, "radius": radius, "rho": rho + squares_rho})
         move = sums.sum / self.n_rows
         self.moved = float(np.linalg.norm(move / radius)) * radius
         if shrink:
             move = shrunk_move(move / radius, sums.sum_scale / (self.n_rows * radius)) * radius
         self.center = np.clip(self.center + move / np.diagonal(linear), -_MAX, _MAX)
         return sums
-
-    def record(self, linear: FloatArray, radius: float, rho: float) -> None:
-        """Record a step that clipped rows to {x : ‖linear·(x − center)‖ ≤ radius}."""
-        self.steps.append(
-            {
-                "center": self.center.tolist(),
-                "scales": (1.0 / np.diagonal(linear)).tolist(),
-                "radius": radius,
-                "rho": rho,
-            }
-        )
 
     def find_center(self) -> None:
         """Clip at a radius from private distances and move the center, until the radius settles."""
@@ -354,6 +293,16 @@ class _Run:
         """Return the noise on the mean square of a coordinate of unit spread, clipped at √d."""
         return zcdp_noise_scale(rho, gram_frobenius(self.neighbors, self.d).value) * self.d / self.n_rows
 
+    def far_rows(self, linear: FloatArray, radius: float) -> tuple[float, bool]:
+        """Return the noisy fraction of rows beyond _FAR_ROWS radii, and True if more than noise."""
+        # It is in [0, 1]; radii are clipping radii.
+        rho = _far_rows_cost(self.neighbors, self.n_rows, self.total)
+        edges = np.array([_FAR_ROWS * radius, 2.0 * _FAR_ROWS * radius])
+        counted = noisy_norm_histogram(self.rows, self.privacy_filter, "outlying-rows", rho, edges, self.center, linear)
+        share = float(counted.counts[1:].sum()) / self.n_rows
+        margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / self.n_rows, 1, pure=False)
+        return min(max(share, 0.0), 1.0), share > _MIN_FAR + margin
+
     def finish(self) -> NoisyMean:
         """Release the mean of (x − c)/√spread with the remaining budget."""
         linear = np.diag(1.0 / np.sqrt(self.spread))
@@ -366,15 +315,7 @@ class _Run:
         median = norm_quantile(histogram, 0.5)
         unseen = self.radius is None and median is None
         radius = _within_range(1.5 * typical if best is None or median is None else max(best, median))
-        far, far_shows = _far_rows(
-            self.rows,
-            self.privacy_filter,
-            center=self.center,
-            linear=linear,
-            radius=radius,
-            n_rows=self.n_rows,
-            total=self.total,
-        )
+        far, far_shows = self.far_rows(linear, radius)
         rest = self.left
         noise, outside = self.noise_error(rest) * radius, histogram.share_above(radius)
         sums = self.clipped(rest, linear, radius, shrink=False)
@@ -436,9 +377,7 @@ def norm_quantile(histogram: NormHistogram, level: float) -> float | None:
 def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
     """Return a noisy step towards the mean, shortened by the noise share of its square.
 
-    Unchanged in one or two dimensions.
-
-    The positive part of James & Stein (1961). If the step is only noise, the center stays instead of drifting off.
+    The positive part of James & Stein (1961), from three dimensions on. If the step is only noise, the center stays.
     """
     square = float(noisy_mean @ noisy_mean)
     noise = max(len(noisy_mean) - 2, 0) * noise_scale**2
@@ -446,12 +385,10 @@ def shrunk_move(noisy_mean: FloatArray, noise_scale: float) -> FloatArray:
 
 
 def heavy_tails(histogram: NormHistogram, best: float, noise_error: float, spread: FloatArray) -> bool:
-    """Return True if the best clipping radius far exceeds that of normal rows.
+    """Return True if the best clipping radius far exceeds the one of normal rows of equal norm.
 
-    These have an equal root mean square norm.
-
-    ``best`` is its best radius at ``noise_error`` (the Euclidean error from noise at radius 1) and a bias of 1/√d. ``spread``
-    holds the coordinates' variances up to a factor: a norm is about that of (Σv)²/Σv² equal ones.
+    ``best`` is the best radius at ``noise_error`` and a bias of 1/√d. ``spread`` holds the coordinates' variances up to
+    a factor: a norm is about the norm of (Σv)²/Σv² equal ones.
     """
     relative = np.minimum(histogram.typical_norms / best, 1.0)
     occupied = histogram.occupied

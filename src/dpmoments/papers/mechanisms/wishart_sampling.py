@@ -197,17 +197,7 @@ class PaddedGram(Mechanism):
             # If little is known, padding all of it by the exact curve needs less than raising and padding the rest.
             if missing < padding:
                 padding, raised = missing, least - missing
-        return PaddedGramPlan(
-            mechanism=self,
-            shape=shape,
-            neighbors=neighbors,
-            cost=budget,
-            augmentation=augmentation,
-            degrees=degrees,
-            padding=padding,
-            parts=parts,
-            raised=raised,
-        )
+        return PaddedGramPlan(self, shape, neighbors, budget, augmentation, degrees, padding, parts, raised=raised)
 
     @property
     def degrees_are_free(self) -> bool:
