@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MUTANTS_STAMP := $(VENV)/.mutants-installed
 
-.PHONY: demo test test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean words notebooks package
+.PHONY: demo test tests lint-and-site test-fast test-slow test-oldest test-newest site lint readme bench reproduce audit fuzz mutants clean words notebooks package
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpmoments needs Python 3.11 or newer; set PYTHON=python3.11 or later")'
@@ -27,13 +27,18 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # Whatever the shell says: without Python's caches every program that a test starts compiles the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# The tests run while the checkers and the site are made: the last file of tests leaves a core idle.
 test: $(STAMP)
-	$(MAKE) --jobs 2 lint site
+	$(MAKE) --jobs 2 tests lint-and-site
+
+tests: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint-and-site: lint site
 
 # For every commit: what takes long is left out.
 test-fast: $(STAMP)
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --fast tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long" tests
 
 test-slow: $(STAMP)
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or hypothesis" --hypothesis-profile=default

@@ -28,6 +28,8 @@ from dpmoments.moments.law import NoiseLaw
 from support.drawn_releases import planted
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 SCHEMA = dpm.Schema(
     dpm.Numeric("income", 0, 60),
     dpm.Numeric("age", 0, 100),
@@ -124,6 +126,7 @@ def of_two_levels(epsilon: float, count: int) -> list[dpm.MomentRelease]:
     ]
 
 
+@pytest.mark.slow
 def test_two_levels_of_a_column_are_said_to_be_one_number() -> None:
     """Their noise differs, and so would what is said of them."""
     lone_verdicts_differ = 0
@@ -294,6 +297,7 @@ def test_in_a_notebook_a_second_table_keeps_its_lines_and_a_wide_one_scrolls() -
 # Nothing impossible ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("repair", ["none", "auto", "clip"])
 @pytest.mark.parametrize("epsilon", [0.02, 0.3, 5.0])
 def test_counts_and_means_are_possible(repair: str, epsilon: float) -> None:
@@ -316,6 +320,7 @@ def test_counts_and_means_are_possible(repair: str, epsilon: float) -> None:
         assert (within | np.isnan(means.mean))[:, ~means.lost].all()
 
 
+@pytest.mark.slow
 def test_counts_of_a_cross_table_are_nearest_to_those_fitted() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -348,6 +353,7 @@ def test_a_score_test_is_uniform_where_nothing_is_to_be_found() -> None:
     assert np.mean(np.array(p_values) < 0.5) == pytest.approx(0.5, abs=0.04)
 
 
+@pytest.mark.slow
 def test_noise_is_no_difference_between_groups() -> None:
     """By the F distribution it is one."""
     rejected, by_f = 0, 0
@@ -517,6 +523,7 @@ def cells_below(draws: int) -> tuple[float, float]:
     return held / hidden, found / draws
 
 
+@pytest.mark.slow
 def test_cells_that_noise_does_not_distinguish_from_empty_ones_are_below_their_largest_count() -> None:
     held, found = cells_below(150)
     assert held >= 0.95
@@ -562,6 +569,7 @@ def _trial(seed: int, epsilon: float, n: int = 418) -> dpm.MomentRelease:
         return dpm.release(table, schema, epsilon=epsilon, insecure_seed=seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 10.0])
 def test_an_arm_of_a_trial_keeps_its_line(epsilon: float) -> None:
     for seed in range(4):
@@ -605,6 +613,7 @@ def points_of(budgets: list[float], seeds: int) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_an_interval_at_a_bound_is_no_point() -> None:
     assert points_of([0.1, 1.0, 10.0], 8) == 0
     with planted(confidence.within_bounds, "np.maximum(upper, least + half)", "upper"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.decomposition import PCA
-from sklearn.preprocessing import StandardScaler
 
 import dpmoments as dpm
 from dpmoments.analysis import functionals
@@ -17,7 +15,7 @@ from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.terms import NoiseTerm
 from support.said import refused
 
-NAMES = ["a", "b", "c"]
+pytestmark = pytest.mark.long(sets=None)
 
 
 def table() -> np.ndarray:
@@ -30,18 +28,6 @@ def released(**options: object) -> dpm.MomentRelease:
     schema = dpm.Schema(dpm.Numeric("a", -5, 25), dpm.Numeric("b", -9, 5), dpm.Numeric("c", -2, 3))
     settings = dict(epsilon=1e13, insecure_seed=0, repair="none") | options
     return dpm.release(table(), schema, **settings)  # type: ignore[arg-type]
-
-
-def test_correlation_scaling() -> None:
-    reference = PCA().fit(StandardScaler().fit_transform(table()))
-    found = released().pca(scaling="correlation")
-    np.testing.assert_allclose(found.explained_variance_ratio, reference.explained_variance_ratio_, rtol=1e-3)
-
-
-def test_bounds_scaling_divides_by_half_widths() -> None:
-    reference = PCA().fit(table() / [15.0, 7.0, 2.5])
-    found = released().pca(scaling="bounds")
-    np.testing.assert_allclose(found.explained_variance, reference.explained_variance_, rtol=1e-3)
 
 
 def test_without_a_mean_it_is_about_zero() -> None:
@@ -77,11 +63,6 @@ def test_the_summary_states_scaling_and_centring() -> None:
 def test_impossible_numbers_of_components(k: object) -> None:
     with refused("must be a whole number from 1 to"):
         released().pca(k)  # type: ignore[arg-type]
-
-
-def test_unknown_scaling() -> None:
-    with refused(": use '", parameter="scaling"):
-        released().pca(2, scaling="log")
 
 
 def test_the_square_of_a_weighted_matrix_needs_no_product_of_matrices() -> None:

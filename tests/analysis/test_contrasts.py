@@ -17,6 +17,8 @@ from support.coefficients import inverted_p_value
 from support.drawn_releases import drawn
 from support.said import Said, refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
     dpm.Numeric("hours-per-week", 0, 80),

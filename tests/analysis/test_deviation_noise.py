@@ -13,6 +13,8 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis.functionals import LocalMoments
 
+pytestmark = pytest.mark.long
+
 RUNS, N_ROWS = 300, 900
 SCHEMA = dpm.Schema(
     dpm.Numeric("a", 0, 1), dpm.Numeric("b", 0, 10), dpm.Boolean("c"), dpm.Categorical("d", ["x", "y", "z"])
@@ -71,11 +73,13 @@ def require_right(mechanism: str, neighbors: str) -> None:
     np.testing.assert_allclose(errors.std(axis=0) / noise, 1.0, atol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "neighbors"), CASES[:3])
 def test_the_noise_of_standard_deviations_is_that_of_what_is_shown(mechanism: str, neighbors: str) -> None:
     require_right(mechanism, neighbors)
 
 
+@pytest.mark.slow
 def test_noise_of_another_size_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = LocalMoments.of
 

@@ -82,11 +82,13 @@ def mean_square(answer: Callable[[dpm.MomentRelease], estimate.Estimates], n: in
     return float(np.mean(squares))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ANSWERS)
 def test_stated_errors_are_those_of_draws(name: str) -> None:
     assert 0.65 < mean_square(ANSWERS[name]) < 1.4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [
@@ -100,6 +102,7 @@ def test_a_fault_in_errors_is_found(function: Any, before: str, after: str) -> N
         assert not 0.65 < mean_square(ANSWERS["mediation"]) < 1.4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -112,6 +115,7 @@ def test_a_fault_in_the_errors_of_instruments_is_found(before: str, after: str) 
         assert not 0.65 < mean_square(ANSWERS["iv"], rho=60.0) < 1.4
 
 
+@pytest.mark.long
 def test_a_fault_in_the_cells_of_two_booleans_is_found() -> None:
     with planted(estimate.MomentErrors.sampling_of_cells, "2.0 * of_covariance[:, 0, 1]", "of_covariance[:, 0, 1]"):
         assert not 0.65 < mean_square(ANSWERS["odds_ratio"]) < 1.4
@@ -136,6 +140,7 @@ def of_instruments(weak: float, n: int = 60) -> np.ndarray:
     return np.array(found, dtype=float)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weak", [0.02, 0.4])
 def test_the_anderson_rubin_set_holds_the_coefficient_at_any_strength(weak: float) -> None:
     covered, _, is_weak = of_instruments(weak).T
@@ -143,10 +148,12 @@ def test_the_anderson_rubin_set_holds_the_coefficient_at_any_strength(weak: floa
     assert (is_weak.mean() > 0.9) == (weak == 0.02)
 
 
+@pytest.mark.slow
 def test_over_identification_is_rejected_as_often_as_it_says() -> None:
     assert of_instruments(0.4)[:, 1].mean() == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.slow
 def test_noise_left_out_of_the_tests_of_instruments_is_found() -> None:
     with planted(instruments.Equations.errors, "return self.law.covariance_of_product(b)", "return 0.0 * self.moments"):
         covered, p_value, _ = of_instruments(0.4).T
@@ -246,6 +253,7 @@ def test_a_function_that_bends_over_its_interval_is_not_estimable() -> None:
     assert answer.verdict == ("not estimable at this budget",)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
 def test_a_p_value_is_below_one_less_the_level_exactly_if_its_interval_excludes_nothing(level: float) -> None:
     for seed in range(20):
@@ -297,6 +305,7 @@ def test_a_rotation_is_the_one_of_greatest_variance() -> None:
     assert np.abs(found).max(axis=1) == pytest.approx(loadings.max(axis=1), abs=0.1)
 
 
+@pytest.mark.long
 def test_the_test_of_no_relation_is_uniform_under_none() -> None:
     found = []
     for seed in range(60):
@@ -371,6 +380,7 @@ def test_effect_sizes_of_group_tests_are_the_textbooks() -> None:
     assert 0.0 < low < answer.eta_squared < high < 0.5
 
 
+@pytest.mark.slow
 def test_cohens_d_covers() -> None:
     truth, squares = without_noise().t_test("y", "g").cohen_d, []
     for seed in range(50):

@@ -42,6 +42,7 @@ def halves(ends: Any) -> list[float]:
     return list((upper - lower) / 2.0)
 
 
+@pytest.mark.long
 def test_goals_are_about_the_intervals_of_the_analyses() -> None:
     released = release()
     ends = released.describe().conf_int(LEVEL)
@@ -79,6 +80,7 @@ def test_a_number_that_noise_hides_misses_its_goal() -> None:
         assert found.text(found.reached) == "noise"
 
 
+@pytest.mark.long
 def test_a_release_tells_its_goals() -> None:
     released = release()
     wide, narrow = 1.01 * result("mean(pay) ± 1").reached, 0.99 * result("mean(age) ± 1").reached

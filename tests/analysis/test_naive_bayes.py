@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 
 import dpmoments as dpm
@@ -43,6 +44,7 @@ def groups(seed: int = 0, **options: Any) -> dpm.GroupReleases:
     return dpm.release_groups(frame(), SCHEMA, by="kind", insecure_seed=seed, **options)
 
 
+@pytest.mark.long
 def test_without_noise_it_is_that_of_scikit_learn() -> None:
     exact = groups(epsilon=1e9)
     table, kind = frame(), frame()["kind"]
@@ -77,6 +79,7 @@ def test_a_pooled_variance_would_be_found() -> None:
     assert np.abs(changed.predict_proba(table) - exact.predict_proba(table)).max() > 0.2
 
 
+@pytest.mark.slow
 def test_at_a_usual_budget_it_predicts_nearly_as_well() -> None:
     """In the median of releases, the rarest class of some 600 rows: standardized moments of so few are clipped to a ball
     whose radius is noisy, and lose .016 at ε = 1 and .08 at ε = 0.1.
@@ -94,6 +97,7 @@ def test_at_a_usual_budget_it_predicts_nearly_as_well() -> None:
         assert all((found.variances[:, :2] > 0.0).all() for found in every)
 
 
+@pytest.mark.long
 def test_noise_makes_it_no_surer_and_a_lost_class_is_never_predicted() -> None:
     noisy = groups(epsilon=0.002).naive_bayes()
     assert np.isfinite(noisy.predict_proba(frame())).all()
@@ -104,6 +108,7 @@ def test_noise_makes_it_no_surer_and_a_lost_class_is_never_predicted() -> None:
     json.dumps(noisy.to_dict(), allow_nan=False)
 
 
+@pytest.mark.long
 def test_missing_values_and_mistakes() -> None:
     found = groups(epsilon=1.0).naive_bayes(["size", "flag"])
     gap = pd.DataFrame({"size": [1.0, None], "flag": [True, False]})

@@ -83,6 +83,7 @@ def test_without_noise_cross_tables_are_of_the_rows_that_have_both_values(seeds:
     assert found.statistic == pytest.approx(scipy.stats.chi2_contingency(exact, correction=False)[0], rel=1e-3)
 
 
+@pytest.mark.long
 def test_noise_of_counts_and_sums_is_as_large_as_stated() -> None:
     table, found, stated = people(3), [], 0.0
     for seed in range(60):
@@ -128,12 +129,14 @@ def _coverage() -> dict[str, float]:
     return {name: float(np.mean(values)) for name, values in inside.items()}
 
 
+@pytest.mark.long
 def test_intervals_hold_with_missing_groups_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
     without_bisection(monkeypatch)
     for name, share in _coverage().items():
         assert 0.93 <= share <= 0.985, name
 
 
+@pytest.mark.slow
 def test_intervals_of_all_rows_are_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: every row counts as one with both values."""
     without_bisection(monkeypatch)
@@ -202,6 +205,7 @@ def _squares_of_discriminants() -> float:
     return float(np.mean(np.concatenate(squares)))
 
 
+@pytest.mark.slow
 def test_errors_of_discriminants_allow_for_missing_values() -> None:
     """Measured apart on 150 tables: 95 % intervals cover .956, and .88 if only the complete rows' errors are stated."""
     assert 0.75 < _squares_of_discriminants() < 1.25
@@ -213,6 +217,7 @@ def test_errors_of_discriminants_allow_for_missing_values() -> None:
             assert _squares_of_discriminants() > 1.25
 
 
+@pytest.mark.slow
 @pytest.mark.xfail(reason="the repair moves rare combinations too far: 0.96 for 0.49 without it", strict=True)
 def test_noisy_means_with_missing_values_are_repaired_where_that_helps() -> None:
     """Root mean squared errors at a small budget, and the very means of the rows with both values at a large one."""

@@ -42,6 +42,7 @@ def released(**options: object) -> dpm.MomentRelease:
     return dpm.release(pa.table(people()), schema(), **(UNLIMITED | options))  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=15)
 @given(alpha=st.floats(1e-4, 1.0), seed=st.integers(0, 10))
 def test_penalty_is_that_of_the_paper_in_the_unit_ball(alpha: float, seed: int) -> None:
@@ -66,6 +67,7 @@ def test_regression_through_the_origin_of_the_tables_units() -> None:
         assert fit.intercept == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", ["matrix-laplace", "laplace", "gaussian"])
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
@@ -126,6 +128,7 @@ def bound_term_by_term(
     return terms | {"bound": norm * float(np.sqrt(1.0 + weights @ weights)) / curvature}
 
 
+@pytest.mark.long(sets=5)
 @pytest.mark.parametrize("mechanism", ["matrix-laplace", "laplace", "gaussian"])
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
@@ -174,6 +177,7 @@ def test_a_noisy_count_of_zero_is_one_like_any_other() -> None:
     assert below > at * (1.0 + 1e-4)
 
 
+@pytest.mark.long
 def test_defaults_leave_the_targets_column_and_the_most_frequent_levels_out() -> None:
     most = max(set(people()["region"]), key=people()["region"].tolist().count)
     others = tuple(f"region={level}" for level in ("north", "south", "east") if level != most)
@@ -277,6 +281,7 @@ def registered(n_rows: int = 3_000, *, missing: str = "error") -> tuple[pd.DataF
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("alpha", [0.002, "auto"])
 def test_predictions_of_ridge_do_not_depend_on_reference_levels(alpha: Any, intercept: bool) -> None:
@@ -317,6 +322,7 @@ def test_every_level_has_the_same_penalty() -> None:
     assert np.abs(apart.predict(encoded[:, set_apart]) - reference.predict(encoded[:, others])).max() > 0.01
 
 
+@pytest.mark.long
 def test_rare_levels_of_a_ridge_are_average_ones() -> None:
     frame, schema = registered()
     release = dpm.release(frame, schema, epsilon=2.0, insecure_seed=0)

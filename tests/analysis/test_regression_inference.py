@@ -30,6 +30,8 @@ from support.drawn_releases import drawn
 from support.noise_models import gaussian
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 UNLIMITED: dict[str, Any] = dict(epsilon=1e13, repair="none", insecure_seed=0)
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
@@ -92,6 +94,7 @@ def test_the_inverted_test_has_its_level_where_noise_is_known_and_nowhere_else()
     assert kstest(understated, "uniform").pvalue < 1e-4
 
 
+@pytest.mark.slow
 def test_the_inverted_test_holds_where_noise_hides_the_features() -> None:
     """Features of a standard deviation of .05: their moments are 10 where noise has a standard deviation of 55."""
     found = p_values(lambda seed: drawn_equations(seed, features=0.05), 400)
@@ -136,6 +139,7 @@ def test_r_squared_is_corrected_by_what_noise_adds() -> None:
     assert 0.9 <= np.mean(covered) <= 0.99
 
 
+@pytest.mark.slow
 def test_independent_columns_are_called_noise() -> None:
     schema = dpm.Schema(*[dpm.Numeric(f"x{place}", -1, 1) for place in range(6)])
     shares, noise = [], 0
@@ -205,6 +209,7 @@ def test_the_least_statistic_is_no_larger_than_what_a_general_search_finds() -> 
             assert found.statistic <= least_by_general_search(equations, start) * (1.0 + 1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rho", [2.0, 20.0])
 def test_one_direction_shows_that_coefficients_are_unbounded_as_their_own_searches_do(rho: float) -> None:
     limit = float(chi2.ppf(0.95, 1))
@@ -217,6 +222,7 @@ def test_one_direction_shows_that_coefficients_are_unbounded_as_their_own_search
             assert (equations.search.at_infinity(place, limit) <= limit) == (alone <= limit)
 
 
+@pytest.mark.slow
 def test_an_estimate_lies_in_its_interval_at_every_level_and_agrees_with_its_p_value() -> None:
     bounded = []
     for seed in range(12):

@@ -85,6 +85,7 @@ def _false_tables(rule: object, m: int = 30, tables: int = 4_000) -> float:
     return float(np.mean([rule(row).any() for row in p]))  # type: ignore[operator]
 
 
+@pytest.mark.long
 def test_one_table_in_twenty_holds_a_false_statement() -> None:
     assert _false_tables(_holds) == pytest.approx(0.05, abs=0.012)
     assert _false_tables(lambda p: p < 0.05) > 0.7  # the verdicts by themselves
@@ -106,6 +107,7 @@ def test_what_is_forecast_is_seen_in_four_of_five() -> None:
     assert heavy[0] > 1.2 * effect  # Laplace tails reach further
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "n", "epsilon"),
     [("matrix-laplace", 3_000, 1.0), ("matrix-laplace", 20_000, 3.0), ("laplace", 8_000, 3.0)],
@@ -163,6 +165,7 @@ def _groups(seed: int, epsilon: float = 1.0, *, differ: bool = False) -> dpm.Mom
     return dpm.release(frame, schema, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=seed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
 def test_p_of_a_difference_agrees_with_its_interval(epsilon: float) -> None:
     for seed in range(6):
@@ -174,6 +177,7 @@ def test_p_of_a_difference_agrees_with_its_interval(epsilon: float) -> None:
         assert (found.difference[seen] <= found.upper[seen]).all()
 
 
+@pytest.mark.slow
 def test_groups_that_do_not_differ_are_seldom_said_to() -> None:
     """Twenty differences a table: without a correction four tables in ten would state a false one."""
     false, uncorrected = 0, 0
@@ -203,6 +207,7 @@ def _nulls(seed: int, epsilon: float = 3.0) -> dpm.MomentRelease:
     return dpm.release(table, schema, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=seed)
 
 
+@pytest.mark.long
 def test_columns_that_are_not_related_are_seldom_said_to_be() -> None:
     """Of 36 pairs one is related: without a correction most tables state a false sign."""
     false, uncorrected, seen = 0, 0, 0
@@ -256,6 +261,7 @@ def _steep(epsilon: float) -> list[Any]:
     return [release.ols("y", ["x"]) for release in made]
 
 
+@pytest.mark.slow
 def test_an_r_squared_that_is_not_clear_is_not_printed_as_a_number() -> None:
     seen = set()
     for fit in [*_steep(1.0), *_steep(4.0), *_steep(200.0)]:

@@ -17,6 +17,8 @@ from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
 from support.noise_models import gaussian
 from support.said import refused
 
+pytestmark = pytest.mark.long
+
 CELL = 1e-4
 """Standard deviation of the noise on a cell off the diagonal, for one row's moments."""
 
@@ -118,6 +120,7 @@ def rows_far_out(n_rows: int = 400) -> np.ndarray:
     return np.column_stack([x, 0.3 * x[:, 0] + rng.uniform(-0.1, 0.1, n_rows)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_noise_it_reckons_with_is_that_of_releases(intercept: bool) -> None:
     rows = rows_far_out()
@@ -136,6 +139,7 @@ def test_the_noise_it_reckons_with_is_that_of_releases(intercept: bool) -> None:
         assert abs(np.mean(energies) - 4 * 5 * without_mean) > 6.0 * error
 
 
+@pytest.mark.slow
 def test_about_the_zero_of_the_table_the_noise_on_the_mean_counts() -> None:
     rows = rows_far_out()
     schema = dpm.Schema(*(dpm.Numeric(f"x{i}", -1.0, 2.0) for i in range(4)))

@@ -115,6 +115,7 @@ def test_rows_have_the_types_levels_and_bounds_of_the_schema(released: dpm.Momen
     assert again.feature_names == released.feature_names
 
 
+@pytest.mark.long
 def test_a_seed_draws_the_same_rows_and_another_draws_others(released: dpm.MomentRelease) -> None:
     first, again, other = (released.synthetic(50, seed) for seed in (4, 4, 5))
     pd.testing.assert_frame_equal(first, again)
@@ -123,6 +124,7 @@ def test_a_seed_draws_the_same_rows_and_another_draws_others(released: dpm.Momen
     np.testing.assert_array_equal(table["age"].to_numpy(), first["age"])
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("private", [True, False])
 def test_rows_say_whether_their_release_was_private(private: bool) -> None:
     release = dpm.release(people(200), SCHEMA, epsilon=1.0, insecure_seed=None if private else 0)
@@ -173,6 +175,7 @@ def test_rows_of_coordinates_are_within_their_ball_and_rough_scales_are_normal()
     np.testing.assert_allclose(np.cov(rows.T), release.covariance, rtol=0.1, atol=10.0)
 
 
+@pytest.mark.long
 def test_pooled_releases_and_groups_have_synthetic_rows() -> None:
     groups = dpm.release_groups(people(2000), SCHEMA, by="region", epsilon=5.0, insecure_seed=0)
     pooled = dpm.pool(groups.values())
@@ -206,6 +209,7 @@ def test_a_release_without_a_mean_is_refused(released: dpm.MomentRelease) -> Non
         replace(gram_alone, noisy_count=None).synthetic(10)
 
 
+@pytest.mark.long
 def test_without_pandas_there_is_arrow(released: dpm.MomentRelease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with refused("pandas is not installed: install it, or use format='arrow'", ImportError):
@@ -213,6 +217,7 @@ def test_without_pandas_there_is_arrow(released: dpm.MomentRelease, monkeypatch:
     assert released.synthetic(3, format="arrow").num_rows == 3
 
 
+@pytest.mark.long
 def test_the_command_line_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south", "east"]))
     dpm.release(people(500), flags, epsilon=1.0, output=tmp_path / "people.json", insecure_seed=0)
@@ -246,6 +251,7 @@ def formulas(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 def test_a_spreadsheet_runs_nothing_that_a_csv_file_of_rows_holds(
     formulas: Path, ending: str, capsys: pytest.CaptureFixture[str]
@@ -300,6 +306,7 @@ def test_margins_are_interpolated_as_numpy_does() -> None:
     )
 
 
+@pytest.mark.long
 def test_levels_that_another_column_decides_keep_their_shares() -> None:
     """Their latents are nearly equal: whole steps of the offsets went from no row of a level to all rows, and back."""
     rng = np.random.default_rng(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -44,7 +43,7 @@ from dpmoments.audit.events import (
     run_repeatedly,
 )
 from dpmoments.audit.exact import _bingham_log_normalizer
-from dpmoments.audit.procedure import MeasuredLaw, make_trials
+from dpmoments.audit.procedure import MeasuredLaw
 from dpmoments.audit.settings import audit_generator, audit_plan, configuration
 from dpmoments.cli import main
 from dpmoments.mechanisms import IterativeEigenvectors
@@ -63,6 +62,8 @@ from dpmoments.rows.rows import Rows
 from references.exact_bingham import second_moments
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused
+
+pytestmark = pytest.mark.long(sets=None)
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE = PrivacyBudget.pure(1.0)
@@ -138,6 +139,7 @@ def test_the_best_event_of_a_laplace_shift() -> None:
     assert 0.6 < above.promise < 1.0
 
 
+@pytest.mark.slow
 def test_promises_are_biased_and_fresh_draws_are_not() -> None:
     """Two equal laws: the largest of many bounds on the draws it was chosen on can pass 0, and fresh ones mend it."""
     rng = np.random.default_rng(1)
@@ -365,6 +367,7 @@ def test_exact_loss_of_matrix_laplace_noise_in_one_dimension_is_that_of_its_dens
     assert exact_loss(law, np.zeros((0, 1)), np.array([[shift]])) == pytest.approx(reference, rel=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbors", Neighbors)
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("name", ["gaussian", "isotropic", "laplace", "matrix-laplace"])
@@ -420,6 +423,7 @@ def test_the_bingham_constant_in_two_and_three_dimensions() -> None:
     assert _bingham_log_normalizer([7.0]) == 7.0
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("eigenvalues", SPECTRA, ids=str)
 def test_the_bingham_constant_has_the_right_derivatives(eigenvalues: list[float]) -> None:
     """∂ log Z/∂λ_i = E[u_i²], which an independent high-precision integral gives."""
@@ -516,6 +520,7 @@ def is_heavy(fault: Fault) -> bool:
     return fault.effort.final > (2000 if isinstance(fault.mechanism, IterativeEigenvectors) else 10_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if not is_heavy(fault)], ids=lambda fault: fault.id)
 def test_planted_faults_are_found(fault: Fault) -> None:
     check_fault(fault)
@@ -527,6 +532,7 @@ def test_planted_faults_that_need_many_draws_are_found(fault: Fault) -> None:
     check_fault(fault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.id)
 def test_the_same_without_the_fault_is_not_accused(control: Fault) -> None:
     found = control.audit(insecure_generator(2))
@@ -551,6 +557,7 @@ def small(name: str) -> list[Any]:
     return [one for one in settings if not one.mean] or [*settings]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
     """Three pairs; relations and kinds of budget in turn. The whole sweep is slow."""
@@ -603,6 +610,7 @@ def test_every_mechanism_has_settings_for_all_it_supports() -> None:
             assert (name, kind, neighbors) in found
 
 
+@pytest.mark.slow
 def test_an_audit_repeats_itself() -> None:
     def run() -> AuditResult:
         found = audit("laplace", PURE, REPLACE_ONE, insecure_generator(3), effort=AuditEffort(40, 200))
@@ -654,18 +662,10 @@ def test_slow_mechanisms_get_less_effort_unless_told(monkeypatch: pytest.MonkeyP
     assert {s.run(insecure_generator(0), effort=told) for s in audit_plan()[0]} == {told}
 
 
-def test_effort_is_less_for_mechanisms_of_many_passes() -> None:
-    effort = AuditEffort()
-    assert effort.for_passes(0) == effort
-    assert effort.for_passes(10).final == effort.final // 20 == effort.for_passes(1000).final
-    pairs = [pair for pair in neighboring_pairs(2, REPLACE_ONE) if len(pair.first) > 90]
-    trial = make_trials(dpm.mechanisms.CoinPress(), PrivacyBudget.zcdp(0.5), pairs, True)[0]
-    assert trial.passes(insecure_generator(0)) > 5
-
-
 # Command line -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["audit", "laplace", "--draws", "60", "--seed", "1", "--neighbors", "add_remove"])
     printed = capsys.readouterr()
@@ -677,19 +677,7 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 of 2" in printed.err
 
 
-def test_the_command_in_json_and_what_it_cannot_audit(capsys: pytest.CaptureFixture[str]) -> None:
-    names = ["laplace", "inverse-gaussian"]
-    assert main(["audit", *names, "--epsilon", "2", "--draws", "40", "--json", "--neighbors", "replace_one"]) == 0
-    values = json.loads(capsys.readouterr().out)
-    assert [found["mechanism"] for found in values["audits"]] == ["laplace", "laplace"]
-    assert values["audits"][0]["stated_epsilon"] == 2.0
-    assert values["audits"][0]["level"] == 0.999
-    assert values["audits"][0]["cost"] == {"kind": "pure", "epsilon": 2.0, "delta": 0.0}
-    assert "inverse-gaussian" in values["refused"]
-    assert main(["audit", "inverse-gaussian", "--epsilon", "2"]) == 1
-    assert "nothing to audit" in capsys.readouterr().err
-
-
+@pytest.mark.slow
 def test_the_command_ends_with_1_where_more_is_spent(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -700,18 +688,6 @@ def test_the_command_ends_with_1_where_more_is_spent(
     printed = capsys.readouterr()
     assert "EXCEEDED" in printed.out
     assert "privacy loss above the stated one: telling-error" in printed.err
-
-
-def test_the_command_shows_the_measured_epsilon(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = audit("laplace", PURE, ADD_REMOVE, insecure_generator(0), effort=AuditEffort(20, 20))
-    hot = replace(plain, measured=MeasuredLaw("temperature", "a pair", 0.4, 0.8125, 1.625))
-    monkeypatch.setattr("dpmoments.audit.settings.audit", lambda *_, **__: hot)
-    assert main(["audit", "laplace", "--neighbors", "add_remove"]) == 1
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "EXCEEDED" in printed
-    assert "1.625" in printed
 
 
 @pytest.mark.parametrize(

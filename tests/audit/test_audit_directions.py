@@ -136,6 +136,7 @@ def test_a_direction_at_temperature_0_costs_nothing() -> None:
 # Temperatures from draws ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("spectra", "repeats"), [(([9.0, 0.0], [9.0, 1.0]), 200), (([5.0, 2.0, 0.0],), 25)])
 def test_the_bound_on_a_temperature_holds_with_its_confidence(spectra: tuple[list[float], ...], repeats: int) -> None:
     t, size, failure, rng = 0.7, 200, 0.2, insecure_generator(0)
@@ -208,6 +209,7 @@ def test_distant_pairs_serve_pure_budgets_that_are_small() -> None:
     assert apart(PrivacyBudget.approximate(0.5, 0.01)) == {1}
 
 
+@pytest.mark.long
 def test_a_bound_from_a_distant_pair_is_for_one_row() -> None:
     pairs = [pair for pair in distant_pairs(2, ADD_REMOVE, 10) if pair.name == "no row | 10 equal rows"]
     found = audit(
@@ -227,6 +229,7 @@ def test_a_bound_from_a_distant_pair_is_for_one_row() -> None:
 # The whole audit --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_direction_at_its_stated_temperature_is_not_accused() -> None:
     """The bound from the temperature comes near what the direction spends, and does not pass it."""
     pairs = [pair for pair in neighboring_pairs(2, ADD_REMOVE) if pair.name == "heavy axis | one row more along it"]

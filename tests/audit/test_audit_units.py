@@ -26,6 +26,8 @@ from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import UnitSelection
 from support.said import refused
 
+pytestmark = pytest.mark.long
+
 UNIT = PrivacyUnit("person", 5)
 PURE, APPROXIMATE, ZCDP = PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01), PrivacyBudget.zcdp(0.5)
 LITTLE = AuditEffort(40, 200)
@@ -81,6 +83,7 @@ def test_what_k_rows_lose_is_the_stated_cost_and_no_more(mechanism: str, budget:
     assert people[0] == pytest.approx(rows[0], rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["inverse-wishart", "gaussian"])
 def test_mechanisms_with_and_without_a_law_are_run(mechanism: str) -> None:
     found = audited(mechanism, APPROXIMATE)

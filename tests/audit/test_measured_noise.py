@@ -127,6 +127,7 @@ def halved(made: Draw, query: np.ndarray, answer: np.ndarray) -> tuple[Draw, np.
     return made, query, query + (answer - query) // 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", [PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5)], ids=str)
 def test_draws_of_a_run_of_several_are_measured_one_by_one(budget: PrivacyBudget) -> None:
     rng = np.random.default_rng(4)
@@ -145,6 +146,7 @@ def test_draws_of_a_run_of_several_are_measured_one_by_one(budget: PrivacyBudget
         assert rate == pytest.approx(2.0 * rates[key], rel=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_half_of_k_norm_noise_is_found(neighbors: Neighbors) -> None:
     """‖k‖/scale of D coordinates is Gamma(D), with blocks too."""
@@ -162,6 +164,7 @@ def test_half_of_k_norm_noise_is_found(neighbors: Neighbors) -> None:
     assert 0.85 < rate < 1.0 < 1.7 < twice
 
 
+@pytest.mark.slow
 def test_an_audit_finds_half_the_noise_of_a_run_of_several_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     def audited() -> AuditResult:
         budget, generator, pairs = PrivacyBudget.zcdp(0.5), insecure_generator(1), neighboring_pairs(2, "replace_one")

@@ -133,6 +133,7 @@ def misused(source: str) -> Iterator[str]:
 SOURCES = sorted(Path(dpmoments.__file__).parent.rglob("*.py"))
 
 
+@pytest.mark.long
 def test_every_message_that_is_made_has_the_facts_of_its_code() -> None:
     for path in SOURCES:
         assert not [*misused(path.read_text(encoding="utf-8"))], path

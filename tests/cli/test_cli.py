@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import inspect
 import io
 import json
 import re
@@ -32,12 +31,10 @@ from dpmoments.audit.verification import checks
 from dpmoments.base.errors import InputError
 from dpmoments.base.message import Message
 from dpmoments.cli import main
-from dpmoments.cli.analyses import analyses
 from dpmoments.cli.output import explain
-from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
+from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schema_template
 from dpmoments.spending.run import NOTHING_SPENT
-from support.databases import sqlite_file
 from support.forged_files import forge, more_noise, smaller_budget_everywhere
 from support.said import Said, refused
 
@@ -161,6 +158,7 @@ def test_the_entry_point_of_the_package_runs_main(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == f"dpmoments {dpm.__version__}\n" * 2
 
 
+@pytest.mark.long
 def test_as_a_process(folder: Path) -> None:
     """The installed script: exit codes, and which stream says what."""
 
@@ -180,6 +178,7 @@ def test_as_a_process(folder: Path) -> None:
     assert "?-differential privacy" in plain.stdout
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_reason_for_a_message(people_json: Path) -> None:
     piped = subprocess.Popen([SCRIPT, "show", people_json], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert piped.stdout is not None
@@ -300,22 +299,6 @@ def test_any_name_survives_the_template(tmp_path: Path, name: str) -> None:
     assert [column["name"] for column in yaml.safe_load(text)["columns"]] == [name]
 
 
-def test_init_of_globs_folders_and_compressed_text(run: Run) -> None:
-    Path("parts").mkdir()
-    for part in range(2):
-        pq.write_table(people_table(10), f"parts/{part}.parquet")
-    assert run("init", "parts/*.parquet").code == 0
-    assert Path("parts.yaml").exists()
-    assert run("init", "parts", "--output", "again.yaml").code == 0
-    with pa.output_stream("packed.csv.gz", compression="gzip") as file:
-        file.write(b"\xef\xbb\xbfage,income\n1,2\n")
-    assert run("init", "packed.csv.gz").code == 0
-    assert [column["name"] for column in yaml.safe_load(Path("packed.yaml").read_text())["columns"]] == [
-        "age",
-        "income",
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -348,6 +331,7 @@ def test_init_of_a_missing_file_and_into_a_missing_folder(run: Run) -> None:
 # ---------------------------------------------------------------- forecast
 
 
+@pytest.mark.long
 def test_forecast_prints_what_the_library_computes(run: Run) -> None:
     budget = ("--rho", "0.5", "--neighbors", "replace_one")
     expected = dpm.forecast(dpm.Schema.load("people.yaml"), n_rows=5_000, rho=0.5, neighbors="replace_one")
@@ -364,127 +348,7 @@ def test_forecast_prints_what_the_library_computes(run: Run) -> None:
     ]
 
 
-def test_derived_features_of_a_schema_file_are_forecast_released_and_shown(run: Run) -> None:
-    derived = "  - {kind: power, column: age, exponent: 2}\n  - {kind: product, factors: [age, region]}\n"
-    Path("people.yaml").write_text(SCHEMA_TEXT + derived)
-    command = ("forecast", "--schema", "people.yaml", "--n-rows", "5000", "--rho", "0.5", "--neighbors", "replace_one")
-    cost = dpm.forecast(dpm.Schema.load("people.yaml"), n_rows=5_000, rho=0.5, neighbors="replace_one").derived_cost
-    assert cost is not None
-    assert str(cost) in run(*command).words
-    assert json.loads(run(*command, "--json").out)["derived_cost"] == cost.to_dict()
-    released = run(*release_command("--insecure-seed", "3"))
-    assert released.code == 0
-    assert "9 features from 4 columns" not in released.words
-    assert "10 features from 4 columns" in released.words
-    shown = run("show", "people.json").words
-    assert "age^2 power 0 to 10000 as its columns" in shown
-    assert "age:region product 0 to 100, by level of region as its columns" in shown
-    assert run("verify", "people.json").code == 0
-    Path("people.yaml").write_text(SCHEMA_TEXT + "  - {kind: power, column: height, exponent: 2}\n")
-    refused = run(*command)
-    assert refused.code == 1
-    assert "Power('height', 2): the schema has no column 'height'" in refused.error
-
-
-def test_forecast_in_units(run: Run) -> None:
-    schema, guess = dpm.Schema.load("people.yaml"), {"age": 17.0}
-    command = shlex.split("forecast --schema people.yaml --n-rows 5000 --neighbors add_remove --typical-sd age=17")
-    expected = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, typical_sd=guess)
-    shown = run(*command, "--epsilon", "1")
-    for line in expected.table():
-        assert " ".join(line) in shown.words
-    printed = json.loads(run(*command, "--epsilon", "1", "--json").out)
-    assert printed["in_units"] == expected.to_dict()["in_units"]
-    by_laplace = dpm.forecast(schema, n_rows=5_000, epsilon=1.0, typical_sd=guess, mechanism="laplace")
-    run(*command, "--epsilon", "1", "--mechanism", "laplace", "--html", "plan.html")
-    assert "<dd>laplace</dd>" in Path("plan.html").read_text()
-    shown = run(*command, "--epsilon", "1", "--mechanism", "laplace")
-    assert by_laplace.heading[1] in shown.words
-    assert all(" ".join(line) in shown.words for line in by_laplace.table())
-    for options, words in (
-        (("--rho", "1", "--typical-sd", "age=3"), "'age' is given twice"),
-        (("--rho", "1", "--typical-mean", "age"), "is not NAME=NUMBER"),
-        (("--rho", "1", "--typical-mean", "Age=3"), "typical mean: 'Age' matches none of the names"),
-        (("--rho", "1", "--goal", "mean(Age) ± 1"), "did you mean 'age'?"),
-        (("--rho", "1", "--means", "--html", "other.html"), "--means, --html"),
-        (("--rho", "1", "--html", "other.html", "--json"), "--html, --json"),
-    ):
-        refused = run(*command, *options)
-        assert refused.code in (1, 2)
-        assert words in refused.error
-
-
 # ---------------------------------------------------------------- release
-
-
-@pytest.mark.parametrize("data", ["people.parquet", "people.csv", "parts/*.parquet", "parts"])
-def test_release_of_files_globs_and_folders(run: Run, data: str) -> None:
-    Path("parts").mkdir()
-    pq.write_table(people_table()[:700], "parts/a.parquet")
-    pq.write_table(people_table()[700:], "parts/b.parquet")
-    outcome = run(*release_command(data=data, neighbors="replace_one", mechanism="matrix-laplace"))
-    assert (outcome.code, outcome.err) == (0, "")
-    released = dpm.load("people.json")
-    assert released.n_rows == 2_000
-    assert released.privacy.private
-    assert "count, mean and second moment of 2,000 rows (exact), 6 features from 4 columns" in outcome.words
-    assert " ".join(released.privacy.describe().split()) in outcome.words
-
-
-GERMAN = shlex.split(
-    "--delimiter ';' --encoding latin-1 --decimal , --thousands . --null k.A. --null ? --true ja --false nein"
-)
-GERMAN_SCHEMA = """columns:
-  - {name: "größe", kind: numeric, lower: 0, upper: 2000, missing: center, description: "Size in [cm]"}
-  - {name: tag, kind: date, lower: 2020-01-01, upper: 2021-01-01, format: "%d.%m.%Y"}
-  - {name: raucht, kind: boolean, missing: center}
-"""
-
-
-def test_text_files_of_another_format(run: Run) -> None:
-    lines = "größe;tag;raucht\n" + "1.234,5;31.01.2020;ja\nk.A.;29.02.2020;nein\n7;1.3.2020;?\n" * 20
-    Path("g.csv").write_bytes(lines.encode("latin-1"))
-    Path("people.yaml").write_text(GERMAN_SCHEMA, encoding="utf-8")
-    table = {"größe": [1234.5, None, 7.0] * 20, "raucht": [True, False, None] * 20}
-    table["tag"] = ["2020-01-31", "2020-02-29", "2020-03-01"] * 20
-    schema = dpm.Schema.load("people.yaml")
-    days = dpm.Schema(schema.columns[0], dpm.Date("tag", "2020-01-01", "2021-01-01"), schema.columns[2])
-    budget: dict[str, Any] = dict(epsilon=1.0, neighbors="add_remove", insecure_seed=9)
-    assert run(*release_command(*GERMAN, "--insecure-seed", "9", data="g.csv")).code == 0
-    expected = dpm.release(pa.table(table), days, **budget)
-    assert dpm.load("people.json").noisy_gram.tobytes() == expected.noisy_gram.tobytes()
-    shown = run("show", "people.json")
-    assert "größe: Size in [cm]" in shown.words
-    assert "2020-01-01 to 2021-01-01, in days since 2020-01-01" in shown.words
-    assert (
-        run(*release_command(*GERMAN, "--by", "raucht", "--insecure-seed", "9", data="g.csv", output="by.json")).code
-        == 0
-    )
-    mean = ("release-mean", "g.csv", "--schema", "people.yaml", "--rho", "1", "--neighbors", "add_remove")
-    assert run(*mean, "--output", "mean.json", *GERMAN).code == 0
-    assert run("init", "g.csv", *GERMAN[:4]).code == 0
-    columns = yaml.safe_load(Path("g.yaml").read_text(encoding="utf-8"))["columns"]
-    assert [column["name"] for column in columns] == ["größe", "tag", "raucht"]
-    told = run(*release_command(data="g.csv", output="no.json"))
-    assert told.code == 1
-    assert "--encoding" in told.error or "pass the encoding" in told.error
-    wrong = run(*release_command("--decimal", ",", "--thousands", ",", data="g.csv", output="no.json"))
-    assert wrong.code == 2
-    assert "--decimal, --thousands: decimal and thousands are both" in wrong.error
-
-
-def test_feather_files(run: Run) -> None:
-    people_table().to_pandas().to_feather("f.feather")
-    assert run("init", "f.feather").code == 0
-    assert {column["kind"] for column in yaml.safe_load(Path("f.yaml").read_text())["columns"]} >= {
-        "numeric",
-        "categorical",
-    }
-    assert run(*release_command("--insecure-seed", "1", data="f.feather")).code == 0
-    same = dpm.release(
-        people_table(), dpm.Schema.load("people.yaml"), epsilon=1.0, neighbors="add_remove", insecure_seed=1
-    )
-    assert dpm.load("people.json").noisy_gram.tobytes() == same.noisy_gram.tobytes()
 
 
 def test_every_option_reaches_the_library(run: Run) -> None:
@@ -516,6 +380,7 @@ def test_an_insecure_seed_is_shouted_about(run: Run) -> None:
     assert "NOT PRIVATE" not in "".join(run(*release_command(output="secure.json")).out)
 
 
+@pytest.mark.long
 def test_the_default_says_what_it_chose_and_why(run: Run) -> None:
     outcome = run(*release_command(mechanism=None))
     assert outcome.code == 0
@@ -647,6 +512,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_refused_in_a_line_or_two(folder: Path, run: Run, mistake: str) -> None:
     command, code, message = MISTAKES[mistake]
@@ -894,51 +760,6 @@ def test_show_of_a_mean_release(mean_json: Path, run: Run) -> None:
     assert dpm.Schema.from_dict(shown["schema"]) == released.schema
 
 
-def test_show_of_a_mean_of_publicly_many_rows(run: Run) -> None:
-    assert run(*mean_command(neighbors="replace_one")).code == 0
-    assert "rows: 2,000 (public, exact)" in run("show", "mean.json").words
-
-
-def test_show_of_a_mean_whose_noise_has_no_law(run: Run) -> None:
-    assert run(*mean_command(mechanism="symq", neighbors="replace_one")).code == 0
-    outcome = run("show", "mean.json")
-    assert "± noise: not known; the error of 'symq' has no closed form" in outcome.words
-    shown = json.loads(run("show", "mean.json", "--json").out)
-    assert shown["noise"] is None
-    assert shown["mean_noise"] == [None] * 6
-
-
-def test_forecast_mean_prints_what_the_library_forecasts(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")  # no line is folded
-    schema = dpm.Schema.load("people.yaml")
-    options = dict(n_rows=5000, rho=0.5, neighbors="replace_one", radius=0.5, scale=0.25)
-    expected = dpm.forecast_mean(schema, **options, standard_deviation={"income": 9000.0})
-    flags = ("--radius", "0.5", "--scale", "0.25", "--standard-deviation", "income=9000")
-    outcome = run(*FORECAST_MEAN, *flags)
-    assert (outcome.code, outcome.err) == (0, "")
-    assert expected.title in outcome.words
-    for row in (*expected.table(), *expected.feature_table()[1:]):
-        assert " ".join(" ".join(row).split()) in outcome.words
-    assert expected.assumption_text in outcome.words
-    assert json.loads(run(*FORECAST_MEAN, *flags, "--json").out) == expected.to_dict()
-    for_all = dpm.forecast_mean(schema, n_rows=5000, rho=0.5, neighbors="replace_one", standard_deviation=3.0)
-    assert json.loads(run(*FORECAST_MEAN, "--standard-deviation", "3", "--json").out) == for_all.to_dict()
-    refused = run(*FORECAST_MEAN[:5], "--epsilon", "1", "--neighbors", "add_remove")
-    assert refused.words.count("not ") >= len(MEAN_MECHANISMS)
-    assert "not naive: estimator of means 'naive' is not defined under add_remove" in refused.words
-
-
-def test_mechanisms_lists_the_estimators_of_means_and_describes_them(run: Run) -> None:
-    listed = run("mechanisms").words
-    for name, estimator in MEAN_MECHANISMS.items():
-        assert f"{name}: {estimator.summary}. Source:" in listed
-        described = run("mechanisms", name).words
-        assert f"For means only: {name}: {estimator.summary}" in described
-    both = run("mechanisms", "coinpress").words
-    assert "Covariance from a rough eigenvalue range" in both
-    assert "Mean in a ball of public radius" in both
-
-
 def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
     outcome = run("verify", mean_json)
     assert outcome.code == 0
@@ -962,18 +783,6 @@ def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
     assert outcome.code == 1
     assert "FAILED    known mechanism" in outcome.out
     assert "is inconsistent: known mechanism" in outcome.error
-
-
-@pytest.mark.parametrize("name", sorted(analyses()))
-def test_every_analysis_says_that_a_mean_release_holds_a_mean_alone(mean_json: Path, run: Run, name: str) -> None:
-    _, *parameters = inspect.signature(analyses()[name]).parameters.values()
-    needed = ["1" for parameter in parameters if parameter.default is parameter.empty]
-    needed = ["--x", "1", "--y", "1"] if name == "cancorr" else needed
-    outcome = run(name.replace("_", "-"), mean_json, *needed)
-    assert (outcome.code, outcome.out) == (1, "")
-    assert f"{mean_json} holds only a mean" in outcome.error
-    assert f"'dpmoments show {mean_json}' prints the mean" in outcome.error
-    assert outcome.err.count("\n") == 1
 
 
 # ---------------------------------------------------------------- show, ridge, pca
@@ -1042,24 +851,6 @@ def test_show_as_json_is_the_release_to_the_last_bit(people_json: Path, run: Run
     assert shown["feature_names"] == list(released.feature_names)
     assert dpm.Schema.from_dict(shown["schema"]) == released.schema
     np.testing.assert_array_equal(shown["standard_deviation"], np.sqrt(np.diag(released.covariance)))
-
-
-def test_show_of_releases_without_mean_or_count(run: Run) -> None:
-    assert run(*release_command("--no-mean", output="a.json")).code == 0
-    outcome = run("show", "a.json")
-    assert outcome.code == 0
-    assert "rows: not released" in outcome.words
-    assert "age – – –" in outcome.words
-    shown = json.loads(run("show", "a.json", "--json").out)
-    assert (shown["n_rows"], shown["mean"], shown["covariance"], shown["second_moment"]) == (None, None, None, None)
-    np.testing.assert_array_equal(shown["gram"], dpm.load("a.json").gram)
-
-    assert run(*release_command("--no-mean", output="b.json", neighbors="replace_one")).code == 0
-    outcome = run("show", "b.json")
-    assert "rows: 2,000 (public, exact)" in outcome.words
-    assert "root mean square" in outcome.words
-    root = np.sqrt(np.diag(dpm.load("b.json").second_moment))
-    assert f"age – – {root[0]:.5g}" in outcome.words
 
 
 def test_show_has_a_dash_where_noise_made_a_variance_negative(run: Run) -> None:
@@ -1161,18 +952,7 @@ def test_verify_finds_edits_that_carry_a_right_checksum(people_json: Path, run: 
         assert f"FAILED    {message}" in outcome.out
 
 
-def test_verify_does_not_judge_the_calibration_of_another_version(people_json: Path, run: Run) -> None:
-    def older(content: dict[str, Any]) -> None:
-        content["privacy"]["version"] = "0.0.1"
-        content["noise"]["diagonal_variance"] *= 1.5
-        content["noise"]["off_diagonal_variance"] *= 1.5
-
-    forge(people_json, older)
-    outcome = run("verify", people_json)
-    assert outcome.code == 0
-    assert re.search(r"unknown +noise as the stated budget calls for: .*made by dpmoments 0.0.1", outcome.words)
-
-
+@pytest.mark.long(sets=47)
 @pytest.mark.parametrize(
     ("case", "repair"),
     # The two in turn, so that each mechanism has both, with the mean and without.
@@ -1226,6 +1006,7 @@ def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
 # ---------------------------------------------------------------- the how-to page
 
 
+@pytest.mark.slow
 def test_the_how_to_page_runs_as_written(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every block of ``api/command-line.md``, in order, prints what it shows."""
     page = Path(__file__).parents[2] / "docs" / "api" / "command-line.md"
@@ -1314,31 +1095,3 @@ def test_a_release_prints_what_remains_of_its_ledger(run: Run) -> None:
     assert run(*grant[:4], "--epsilon", "4", *grant[6:]).code == 1
     assert run(*grant[:4], "--epsilon", "4", *grant[6:], "--reason", "second wave", "--by", "board").code == 0
     assert "changed from ε = 3 to ε = 4; reason: 'second wave', by 'board'" in run("ledger", "show", "b.db").out
-
-
-def test_a_query_takes_the_place_of_a_file(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = sqlite_file(
-        folder / "people.db", people_table().to_pylist(), {"age": "REAL", "region": "TEXT", "employed": "BOOLEAN"}
-    )
-    query = ("--query", "SELECT * FROM people WHERE age < 60 LIMIT 900")
-    drafted = run("init", "--database", url, *query)
-    assert "kind: numeric  # the database says REAL" in (folder / "schema.yaml").read_text()
-    assert f"preflight --database {url} --query 'SELECT * FROM people WHERE age < 60 LIMIT 900'" in drafted.words
-    Path("people.yaml").write_text("columns: [{name: age, kind: numeric, lower: 0, upper: 100}]")
-    monkeypatch.setenv("DPMOMENTS_DATABASE", url)
-    assert "counts 900 of 900 rows" in run("preflight", *query, "--schema", "people.yaml").words
-    options = shlex.split("--schema people.yaml --epsilon 1 --neighbors replace_one --no-ledger --output people.json")
-    assert run("release", *query, *options).code == 0
-    assert [
-        rule.facts["clauses"] for rule in dpm.load("people.json").privacy.rules if rule.code == "rows-of-query"
-    ] == [("LIMIT",)]
-    for wrong in (
-        ["people.csv", *query],
-        ["--database", url],
-        ["people.csv", "--database", url],
-        [*query, "--engine", "dask"],
-    ):
-        assert run("release", *wrong, *options).code == 2
-    monkeypatch.setenv("DPMOMENTS_DATABASE", f"postgresql://ada:{SECRET}@127.0.0.1:1/x")
-    assert "no server answers there" in run("preflight", *query, "--schema", "people.yaml").error
-    assert SECRET not in run("init", *query, "--output", "other.yaml").error

@@ -93,6 +93,7 @@ def test_cures_are_options(terminal: Terminal) -> None:
 ASKED = "--schema visits.yaml --neighbors add_remove"
 
 
+@pytest.mark.long(sets=6)
 @pytest.mark.parametrize(
     "command",
     [
@@ -142,6 +143,7 @@ def test_a_name_is_never_rewritten_as_an_option(tmp_path: Path) -> None:
     assert f"'{name}'" in caught.value.text("shell")
 
 
+@pytest.mark.long
 def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Terminal) -> None:
     charged = " --output r.json --ledger b.db --dataset people-2026"
     granted = terminal.printed("ledger grant b.db people-2026 --epsilon 3 --neighbors add_remove")
@@ -170,6 +172,7 @@ def test_a_grant_for_rows_is_never_a_reason_to_protect_rows_alone(terminal: Term
     assert "Do not grant a second budget to the same people" in refusal
 
 
+@pytest.mark.long
 def test_what_a_unit_costs_is_said_beside_what_a_row_does(terminal: Terminal) -> None:
     terminal.printed(f"{RELEASE}{UNIT} --output r.json")
     assert "on a unit of 3 rows: no more than ε = 0.5, pure\n" in terminal.printed("show r.json")

@@ -75,7 +75,7 @@ class Case:
 
     @property
     def factors(self) -> tuple[Any, ...]:
-        """Of the table; by default the suite runs every pair of them (``tests/conftest.py``)."""
+        """Of the table; by default the suite runs each of them once (``tests/conftest.py``)."""
         return str(self.mechanism), self.kind, self.neighbors, self.mean
 
     def budget(self, size: str = "usual") -> PrivacyBudget:

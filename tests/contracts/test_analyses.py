@@ -171,17 +171,20 @@ def test_the_table_gives_every_parameter_a_value_somewhere(name: str) -> None:
     assert given == {parameter.name for parameter in parameters_of(analyses()[name])}
 
 
+@pytest.mark.long(sets=None)
 @every_case
 @pytest.mark.parametrize("check", [check_labels, check_exact, check_units, check_unchanged, check_without_a_mean])
 def test_every_analysis_keeps_the_contract(case: AnalysisCase, check: Check) -> None:
     check(case, real(case))
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("case", "parameter"), NAMING, ids=[f"{case.id}-{name}" for case, name in NAMING])
 def test_unknown_names_are_refused_by_name(case: AnalysisCase, parameter: str) -> None:
     check_unknown(case, real(case), parameter)
 
 
+@pytest.mark.long(sets=2)
 @every_case
 def test_every_analysis_has_its_command(case: AnalysisCase, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "people.json"
@@ -191,6 +194,7 @@ def test_every_analysis_has_its_command(case: AnalysisCase, tmp_path: Path, caps
     assert json.loads(capsys.readouterr().out) == real(case)(dpm.load(file), **case.arguments).to_dict()
 
 
+@pytest.mark.long(sets=15)
 @pytest.mark.parametrize("name", analyses())
 def test_every_command_says_what_it_does_and_what_its_options_are(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -342,6 +346,7 @@ PLANTED: list[tuple[Check, Callable[[AnalysisCase], Analysis], list[AnalysisCase
 ]
 
 
+@pytest.mark.long(sets=13)
 @pytest.mark.parametrize(
     ("check", "fault", "case"),
     [(check, fault, case) for check, fault, cases in PLANTED for case in cases],
@@ -358,6 +363,7 @@ def test_a_refusal_without_a_mean_or_a_count_must_say_so(case: AnalysisCase) -> 
         check_without_a_mean(case, always_refusing(case))
 
 
+@pytest.mark.long(sets=14)
 @pytest.mark.parametrize(("case", "parameter"), NAMING, ids=[f"{case.id}-{name}" for case, name in NAMING])
 def test_unknown_names_passed_over_are_found(case: AnalysisCase, parameter: str) -> None:
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
@@ -366,6 +372,7 @@ def test_unknown_names_passed_over_are_found(case: AnalysisCase, parameter: str)
         check_unknown(case, curt(case), parameter)
 
 
+@pytest.mark.long(sets=5)
 @pytest.mark.parametrize("fault", [mislabeled, with_nan])
 @every_case
 def test_a_command_that_prints_another_answer_is_found(
@@ -386,6 +393,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.long(sets=5)
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
 def test_an_option_that_does_not_arrive_is_found(
     name: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

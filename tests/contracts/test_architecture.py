@@ -354,14 +354,17 @@ def other_faults(module: str, source: str) -> Iterator[str]:
         yield f"{module} logs or warns while it holds records"
 
 
+@pytest.mark.long
 def test_imports_keep_the_rules() -> None:
     assert [fault for module in SOURCES for fault in import_faults(module, SOURCES[module])] == []
 
 
+@pytest.mark.long
 def test_modules_keep_the_rules() -> None:
     assert [fault for module in SOURCES for fault in other_faults(module, SOURCES[module])] == []
 
 
+@pytest.mark.long
 def test_noise_comes_through_the_filter_alone() -> None:
     assert [fault for module in SOURCES for fault in filter_faults(module, SOURCES[module])] == []
 

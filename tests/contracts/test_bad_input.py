@@ -193,6 +193,7 @@ UNREADABLE = "has a cell that is missing, not finite or not readable, and its ru
 BAD_NUMBERS = [None, math.nan, math.inf, -math.inf]
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("cell", BAD_NUMBERS)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_non_finite_cells(refused: Callable[..., str], cell: float | None, neighbors: str, tmp_path: Path) -> None:
@@ -598,6 +599,7 @@ def test_a_file_that_goes_missing_between_two_looks(
         refused(path, kind=FileNotFoundError)
 
 
+@pytest.mark.long
 def test_queries_that_fail_on_a_cell(refused: Callable[..., str]) -> None:
     connection = duckdb.connect()
     relation = connection.from_arrow(pa.table(people())).project("region::int as age, region")

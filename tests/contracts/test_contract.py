@@ -30,6 +30,7 @@ def test_every_registered_mechanism_is_in_the_table() -> None:
     assert {case.mechanism.name for case in CASES} - COMPARISONS == set(MECHANISMS)
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_unlimited_budget_gives_the_exact_answer(case: Case) -> None:
     table = case.table()
@@ -48,6 +49,7 @@ def test_unlimited_budget_gives_the_exact_answer(case: Case) -> None:
     np.testing.assert_allclose(gram, leading * eigenvalues[-case.rank :] @ leading.T, atol=case.tolerance)
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_tiny_budget_gives_noise_that_dwarfs_the_data(case: Case) -> None:
     table = case.table()
@@ -68,6 +70,7 @@ def test_cost_is_what_was_asked_or_less(case: Case) -> None:
         assert spends, f"{plan.cost} leaves part of {budget} unspent"
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_input_is_untouched(case: Case) -> None:
     table = table_in_the_ball()
@@ -76,6 +79,7 @@ def test_input_is_untouched(case: Case) -> None:
     assert table.tobytes() == before
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_same_seed_same_bits_and_other_seed_other_bits(case: Case) -> None:
     first, again, other = run(case, "usual", 3), run(case, "usual", 3), run(case, "usual", 4)
@@ -87,6 +91,7 @@ def test_same_seed_same_bits_and_other_seed_other_bits(case: Case) -> None:
     assert first.count == again.count
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_secure_runs_differ(case: Case) -> None:
     plan = case.plan()
@@ -94,6 +99,7 @@ def test_secure_runs_differ(case: Case) -> None:
     assert first.gram.tobytes() != second.gram.tobytes()
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_result_has_the_promised_parts(case: Case) -> None:
     noisy = run(case, "usual")
@@ -112,6 +118,7 @@ def test_result_has_the_promised_parts(case: Case) -> None:
         assert noisy.sum is None
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_empty_and_one_row_tables_run_where_n_is_private(case: Case) -> None:
     if case.neighbors is Neighbors.REPLACE_ONE:
@@ -123,6 +130,7 @@ def test_empty_and_one_row_tables_run_where_n_is_private(case: Case) -> None:
         assert np.isfinite(noisy.gram).all()
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_one_feature(case: Case) -> None:
     n_rows = 50 if case.neighbors is Neighbors.REPLACE_ONE else None
@@ -136,6 +144,7 @@ def test_one_feature(case: Case) -> None:
     assert run_plan(plan, rows, insecure_generator(0)).gram.shape == (1, 1)
 
 
+@pytest.mark.long(sets=None)
 @every_case
 def test_expected_error_matches_trials(case: Case) -> None:
     plan = case.plan()

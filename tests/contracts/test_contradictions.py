@@ -40,6 +40,8 @@ from dpmoments.analysis.cross_table import CountTable
 from dpmoments.planning import forecast_noise
 from support.drawn_releases import planted
 
+pytestmark = pytest.mark.long(sets=None)
+
 
 def test_answers_do_not_contradict_each_other(tmp_path: Path) -> None:
     rows, contradictions = search(400, 0, tmp_path, KINDS)
@@ -47,6 +49,7 @@ def test_answers_do_not_contradict_each_other(tmp_path: Path) -> None:
     assert contradictions == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "epsilon"), [("made", 0.3), ("adult", 1.0), ("made", 4.0)])
 def test_a_quantity_has_one_estimate_at_every_level(name: str, epsilon: float) -> None:
     found = Found()
@@ -55,6 +58,7 @@ def test_a_quantity_has_one_estimate_at_every_level(name: str, epsilon: float) -
     assert found == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [
@@ -87,6 +91,7 @@ def test_answers_of_few_rows_do_not_contradict_each_other() -> None:
     assert of_few_rows_contradict() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0])
 def test_what_nothing_is_known_of_has_no_number(epsilon: float) -> None:
     assert of_any_budget(epsilon, int(10 * epsilon)) == []
@@ -118,6 +123,7 @@ def test_ten_thousand_rows_do_not_contradict_each_other(tmp_path: Path) -> None:
     assert contradictions == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [
@@ -140,6 +146,7 @@ def test_the_search_finds_planted_contradictions(function: Any, before: str, aft
     assert contradictions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["made", "adult", "airfoil", "survey"])
 def test_groups_counts_and_forecasts_do_not_contradict_themselves(name: str) -> None:
     assert others_contradict(0, name) == []
@@ -150,6 +157,7 @@ def test_many_groups_counts_and_forecasts_do_not_contradict_themselves() -> None
     assert [each for seed in range(1, 16) for name in tables() for each in others_contradict(seed, name)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reader", "function", "before", "after"),
     [

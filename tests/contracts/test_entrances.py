@@ -59,6 +59,8 @@ from dpmoments.rows.sources.engine import _PACKAGES, EngineSource
 from dpmoments.rows.sources.source import LocalSource
 from support.spark_session import of_spark
 
+pytestmark = pytest.mark.long(sets=None)
+
 KEY = (0x5EED, 0xCAFE)
 UNIT = {"drop": dpm.PrivacyUnit("person", 2, "drop"), "error": dpm.PrivacyUnit("person", 2, "error")}
 ROWS_AT_A_TIME = 14
@@ -284,6 +286,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- rows, one by one -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long(sets=12)
 @EXTENT
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("rule", RULES)
@@ -303,6 +306,7 @@ def examined(name: str, rule: str, folder: Path, *, every: bool) -> Report:
     return examine(asked(entrance, rule, folder / "t"), rule, odd, singly=singly, most=None if every else SOME_ODD_ROWS)
 
 
+@pytest.mark.long(sets=8)
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("name", LOCAL)
 def test_an_ordinary_table_is_the_same_by_every_entrance(name: str, tmp_path: Path) -> None:
@@ -406,6 +410,7 @@ def units_of(entrance: Entrance) -> list[OddRow]:
     return [one for one in odd_units() if one.column == "person" or one.column in entrance.names]
 
 
+@pytest.mark.long(sets=4)
 @EXTENT
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("rule", ["drop", "error"])
@@ -464,6 +469,7 @@ def fitted(entrance: EstimatorEntrance, rule: str) -> Ask:
     return ask
 
 
+@pytest.mark.long(sets=4)
 @EXTENT
 @pytest.mark.usefixtures("small_blocks", "fits_end_at_moments")
 @pytest.mark.parametrize("rule", RULES)
@@ -610,6 +616,7 @@ def dask_here() -> Iterator[None]:
 of_dask = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
 
 
+@pytest.mark.long(sets=2)
 @of_dask
 @pytest.mark.usefixtures("small_blocks", "dask_here")
 @EXTENT
@@ -621,6 +628,7 @@ def test_a_row_is_read_by_itself_on_dask(name: str, rule: str, every: bool, tmp_
     assert report.applicable
 
 
+@pytest.mark.long
 @of_dask
 @pytest.mark.usefixtures("small_blocks", "dask_here")
 @pytest.mark.parametrize("rule", ["drop", "error"])
@@ -633,6 +641,7 @@ def on_spark(test: Any) -> Any:
     return reduce(lambda marked, mark: mark(marked), of_spark, test)
 
 
+@pytest.mark.long
 @on_spark
 @pytest.mark.usefixtures("spark")
 @EXTENT
@@ -690,6 +699,7 @@ def refusals_of(entrance: Entrance, folder: Path, ran: Callable[[], int]) -> tup
     return found, n_tables, n_runs
 
 
+@pytest.mark.long(sets=8)
 @pytest.mark.parametrize("name", [name for name in REFUSED if of_engine(name) == "local"])
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_is_refused_is_refused_whatever_it_holds(name: str, tmp_path: Path) -> None:
@@ -698,6 +708,7 @@ def test_what_is_refused_is_refused_whatever_it_holds(name: str, tmp_path: Path)
     assert n_tables >= 3
 
 
+@pytest.mark.long(sets=2)
 @of_dask
 @pytest.mark.parametrize("name", [name for name in REFUSED if of_engine(name) == "dask"])
 def test_what_is_refused_of_dask_is_refused_whatever_it_holds(name: str, tmp_path: Path) -> None:
@@ -715,6 +726,7 @@ def test_what_is_refused_of_dask_is_refused_whatever_it_holds(name: str, tmp_pat
     assert n_runs == 0
 
 
+@pytest.mark.long
 @on_spark
 @pytest.mark.parametrize("name", [name for name in REFUSED if of_engine(name) == "spark"])
 def test_what_is_refused_of_spark_is_refused_whatever_it_holds(name: str, spark: Any, tmp_path: Path) -> None:

@@ -157,6 +157,7 @@ def faults(name: str, thin: int) -> dict[str, str]:
     return {setting: fault for setting, fault in found.items() if fault is not None}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_that_drew_noise_returns_a_release_that_answers(name: str) -> None:
     assert not faults(name, THIN)

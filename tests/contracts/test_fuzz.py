@@ -21,8 +21,10 @@ from dpmoments.rows.sources import arrow, source, text
 from dpmoments.schema import document
 from dpmoments.schema.schema import Schema
 
+pytestmark = pytest.mark.long(sets=None)
+
 BOUNDED = {
-    "release": 120, "several": 40, "mean-release": 80, "counts-release": 60, "schema": 80, "csv": 60, "frame": 80, "parquet": 20,
+    "release": 40, "several": 20, "mean-release": 30, "counts-release": 30, "schema": 40, "csv": 30, "frame": 40, "parquet": 10,
 }  # fmt: skip
 
 
@@ -114,6 +116,7 @@ def first_fault(reader: str, folder: Path) -> str | None:
     return next(filter(None, faults), None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_inputs_find_a_planted_fault(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     reader, planted = PLANTED[name]
@@ -129,6 +132,7 @@ DIES = "def fuzz_schema(random, folder): __import__('os').abort()"
 HANGS = "def fuzz_schema(*_):\n    while True: pass"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("reader", "words"), [(EATS_MEMORY, "MemoryError"), (DIES, "died"), (HANGS, "more than 1 s")])
 def test_the_child_finds_what_a_process_can_do(
     reader: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

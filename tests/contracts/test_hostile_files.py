@@ -209,6 +209,7 @@ def test_enormous_numbers_are_refused_or_analysed(size: float, repair: str) -> N
         refusal(step)
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -250,6 +251,7 @@ ODD_NUMBERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("odd", ODD_NUMBERS.values(), ids=ODD_NUMBERS)
 @pytest.mark.parametrize("index", [0, 5])
 def test_any_number_of_a_file_may_be_odd(index: int, odd: Any) -> None:
@@ -267,6 +269,7 @@ def test_any_number_of_a_file_may_be_odd(index: int, odd: Any) -> None:
             attempt(partial(json.dumps, found.to_dict(), allow_nan=False), f"{path}", ())
 
 
+@pytest.mark.long
 def test_a_mean_beyond_floating_point() -> None:
     changed = copy.deepcopy(mean_release_contents()[0])
     changed["noisy_mean"] = [1.7e308] * len(changed["noisy_mean"])
@@ -320,6 +323,7 @@ def test_a_header_line_alone_is_a_table_whatever_ends_it(end: str, tmp_path: Pat
     assert Rows.of(path, AGE).moments().count == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
 def test_a_last_block_may_be_the_end_of_a_line(end: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whether a file was refused depended on where its last block began, that is on the lengths of its rows."""

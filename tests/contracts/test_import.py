@@ -57,6 +57,7 @@ def lines(program: str, *arguments: str) -> list[str]:
     return run.stdout.splitlines()
 
 
+@pytest.mark.long
 def test_slow_modules_wait_until_they_are_used() -> None:
     imported, used = lines(PROGRAM)
     assert SLOW & set(imported.split()) == set()
@@ -64,6 +65,7 @@ def test_slow_modules_wait_until_they_are_used() -> None:
     assert SLOW & set(used.split()) >= {"randomgen", "scipy.special"}
 
 
+@pytest.mark.long
 def test_an_analyst_needs_nothing_that_tables_are_read_with(tmp_path: Path) -> None:
     rows = np.linspace(-0.5, 0.5, 200).reshape(100, 2)
     dpm.release(
@@ -83,6 +85,7 @@ def test_an_analyst_needs_nothing_that_tables_are_read_with(tmp_path: Path) -> N
     assert "dpmoments.analysis.regression" in used.split()
 
 
+@pytest.mark.long
 def test_the_command_imports_what_it_runs() -> None:
     """The help page needs no NumPy, and says of every command what the command says."""
     program = "import sys, dpmoments.cli\ndpmoments.cli.main(['--help'])\nprint(*sys.modules)"
@@ -110,6 +113,7 @@ def test_public_names_are_those_of_type_checkers() -> None:
     assert seen == {*dpm.__all__, "metrics", "utility_bounds"} <= set(dir(dpm))
 
 
+@pytest.mark.long
 def test_nothing_of_papers_is_loaded_before_it_is_asked_for() -> None:
     program = (
         "import sys, dpmoments as dpm\nprint(*sys.modules)\ndpm.mechanisms.JohnsonLindenstrauss\nprint(*sys.modules)"

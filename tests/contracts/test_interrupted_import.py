@@ -15,6 +15,8 @@ import pytest
 from dpmoments.__main__ import main
 from support.wheel_requirements import PROJECT
 
+pytestmark = pytest.mark.long(sets=None)
+
 SLOW_IMPORT = """\
 import sys, time
 
@@ -40,6 +42,7 @@ def script() -> list[str]:
     return ["-c", f"import sys\nfrom {module} import {function}\nsys.exit({function}())"]
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals of other systems")
 @pytest.mark.parametrize("how", [script(), ["-m", "dpmoments"]], ids=["script", "module"])
 @pytest.mark.parametrize(

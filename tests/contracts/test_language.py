@@ -149,6 +149,7 @@ def all_hits() -> list[Hit]:
     return hits
 
 
+@pytest.mark.long
 def test_nothing_forbidden_is_said() -> None:
     hits = all_hits()
     assert not hits, "\n".join(map(str, hits))

@@ -6,6 +6,7 @@ import ast
 import tomllib
 from pathlib import Path
 
+import pytest
 from tools.mutants.sizes import ARGUMENTS, CALLS, DEFINITIONS, PICTURES, names_of, sizes_of
 
 REPOSITORY = Path(__file__).parents[2]
@@ -35,6 +36,7 @@ def is_about_the_code(entry: dict[str, str]) -> bool:
     return any(entry["was"] in code for code in code_of(entry["module"], entry["definition"]))
 
 
+@pytest.mark.long
 def test_every_entry_is_about_the_code_as_it_is() -> None:
     entries = tomllib.loads(LIST.read_text(encoding="utf-8"))["equivalent"]
     assert [entry for entry in entries if not is_about_the_code(entry)] == []
@@ -49,6 +51,7 @@ def test_every_entry_is_about_the_code_as_it_is() -> None:
         assert not is_about_the_code(entries[0] | change)
 
 
+@pytest.mark.long
 def test_every_module_that_is_judged_has_its_tests() -> None:
     """The table names files that exist."""
     table = (REPOSITORY / "tools" / "mutants" / "targets.py").read_text(encoding="utf-8")

@@ -28,6 +28,8 @@ from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.terms import NoiseTerm
 from support.drawn_releases import without_bisection
 
+pytestmark = pytest.mark.long(sets=None)
+
 N_ROWS = 4_000
 REGIONS = ("north", "south", "east")
 DRAWS, SLOW_DRAWS = 40, 300

@@ -30,6 +30,8 @@ from dpmoments.privacy.ledger import Ledger
 from dpmoments.rows.rows import Rows
 from support.watched_files import WatchedFile, leaks, watched
 
+pytestmark = pytest.mark.long(sets=None)
+
 N_ROWS = 3000
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100, missing="center"),
@@ -142,6 +144,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path, monkeypatch)
 
 
+@pytest.mark.long(sets=7)
 @pytest.mark.parametrize("kind", ["rows", "units", "groups", "preflight"])
 @pytest.mark.parametrize("form", FORMS)
 def test_reading_a_table_writes_nothing(form: str, kind: str, place: Place) -> None:
@@ -193,6 +196,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("form", ["parquet", "feather", "csv", "csv gz"])
 def test_a_command_writes_the_release_alone(
@@ -249,6 +253,7 @@ def test_a_ledger_depends_on_no_cell(place: Place) -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("kind", ["a cell", "an id", "a sum"])
 def test_what_is_written_is_found(kind: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a pass that leaves something in a file for some milliseconds."""

@@ -32,6 +32,8 @@ from dpmoments.rows.units import UnitBlock
 from dpmoments.schema import Schema
 from support.examples import examples
 
+pytestmark = pytest.mark.long(sets=None)
+
 Reading = Counter[bytes]
 """How often each encoded row, or unit, was kept."""
 IDS = "ids"
@@ -159,6 +161,7 @@ def examine(column: TypedColumn, ordinary: Cells, odd: Mapping[str, Any], folder
     return result
 
 
+@pytest.mark.long(sets=12)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_an_odd_cell_changes_no_other(name: str, tmp_path: Path) -> None:
     examined = examine(COLUMNS[name], COLUMNS[name].cells, ODD, tmp_path)
@@ -173,6 +176,7 @@ ALIKE = (
 )
 
 
+@pytest.mark.long(sets=23)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_equal_cells_are_read_alike_by_every_type(name: str, tmp_path: Path) -> None:
     for usual, cells in ALIKE:
@@ -257,6 +261,7 @@ def moments(data: Any, rule: str, missing: str) -> Any:
         return Refusal(type(error), str(error))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize("name", ["pandas f4", "pandas O", "pandas of arrow large_string"])
 def test_a_partition_of_dask_is_read_as_the_whole(name: str, tmp_path: Path) -> None:
@@ -362,6 +367,7 @@ SEEN_BY = (
 )
 
 
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_branch_on_what_a_block_holds_is_found(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, planted, name = FAULTS[fault]

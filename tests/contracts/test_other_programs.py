@@ -106,10 +106,12 @@ def differing(release: dpm.MomentRelease, least: float) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_without_noise_answers_are_those_of_other_programs() -> None:
     assert differing(exact(), 1e-6) == []
 
 
+@pytest.mark.long
 def test_at_a_huge_epsilon_answers_are_those_of_the_table() -> None:
     assert differing(released(), 1e-4) == []
 
@@ -127,6 +129,7 @@ def test_errors_of_lavaan_with_an_exported_script_are_ours() -> None:
     assert (errors > 1.05 * found.sampling_noise)[:4].all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "before", "after", "found"),
     [

@@ -272,6 +272,7 @@ def run(mechanism: Any, budget: PrivacyBudget, neighbors: Neighbors, mean: bool)
     return run_plan(plan, Rows.of(table, Schema.unit_ball(d), neighbors=neighbors), insecure_generator(0))
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(
     ("plant", "mechanism", "budget", "neighbors", "mean"),
     OVERSPENDS,
@@ -336,6 +337,7 @@ class Noting:
         return 0
 
 
+@pytest.mark.long(sets=None)
 def test_no_noise_is_a_last_place_too_small() -> None:
     """In exact fractions, over budgets of all sizes; and none is larger by more than a few last places."""
     rng, widest = np.random.default_rng(4), 1 + Fraction(1, 2**48)

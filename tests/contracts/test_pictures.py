@@ -35,6 +35,7 @@ def found_in(name: str, epsilon: float, seed: int, folder: Path) -> Found:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "epsilon", "seed"), budgets(6))
 def test_every_number_and_point_is_the_api_s(name: str, epsilon: float, seed: int, tmp_path: Path) -> None:
     found = found_in(name, epsilon, seed, tmp_path)
@@ -48,6 +49,7 @@ def test_every_number_and_point_of_200_releases_is_the_api_s(part: int, tmp_path
     assert [each for asked in budgets(200)[part::8] for each in found_in(*asked, tmp_path)] == []
 
 
+@pytest.mark.long
 def test_dates_are_drawn_as_dates(tmp_path: Path) -> None:
     asked, release = visits_release(4.0)
 
@@ -65,6 +67,7 @@ def test_dates_are_drawn_as_dates(tmp_path: Path) -> None:
         assert found()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [

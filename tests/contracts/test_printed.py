@@ -32,6 +32,7 @@ def budgets(count: int) -> list[tuple[str, float, int]]:
     return [(names[seed % len(names)], epsilons[(7 * seed) % count], seed) for seed in range(count)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "epsilon", "seed"), budgets(12))
 def test_every_printed_number_is_the_api_s(name: str, epsilon: float, seed: int, tmp_path: Path) -> None:
     found = contradictions_of(name, epsilon, seed + seed // 6, tmp_path, PARTS)
@@ -45,6 +46,7 @@ def test_every_number_of_200_releases_is_the_api_s(tmp_path: Path) -> None:
     assert [each for found in every for each in found] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("asked", "function", "before", "after"),
     [
@@ -92,6 +94,7 @@ def visits(epsilon: float, folder: Path) -> Found:
     return read_answers(asked, file, 0.95)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.3, 4.0])
 def test_dates_are_printed_as_dates_and_their_differences_as_durations(epsilon: float, tmp_path: Path) -> None:
     assert visits(epsilon, tmp_path) == []

@@ -154,6 +154,7 @@ def test_a_forged_entry_is_refused_or_kept_to_the_letter(name: str) -> None:
     assert faults(RECORDS[name]) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MADE)
 def test_a_forged_entry_of_a_release_is_refused_or_kept_to_the_letter(name: str) -> None:
     rng = np.random.default_rng(0)

@@ -76,6 +76,7 @@ def message_of(warning: Warning | str) -> Message | None:
     return warning.message_data if isinstance(warning, MessageWarning) else None
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("column", list(PAIRS))
 @pytest.mark.parametrize("job", list(JOBS))
 def test_a_release_tells_nothing_of_a_row_dropped_in_one_neighbor_alone(

@@ -64,6 +64,7 @@ def test_rows_of_a_mechanism_replay_every_pair_together() -> None:
         assert set(alike) == {(part, alike[0][1]) for part in range(alike[0][1])}
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("case", "part", "n_parts"), PARTS, ids=lambda given: getattr(given, "id", None))
 def test_nothing_leaves_a_run_that_its_plan_does_not_pay_for(case: Case, part: int, n_parts: int) -> None:
     found = replay_everywhere(
@@ -96,6 +97,7 @@ def test_nothing_leaves_a_run_on_any_pair_that_its_plan_does_not_pay_for(case: C
 SIZES = (3, 700)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("case", "part", "n_parts"), PARTS, ids=lambda given: getattr(given, "id", None))
 def test_what_leaves_a_run_follows_from_its_answers_alone(case: Case, part: int, n_parts: int) -> None:
     found = replay_on_any_table(
@@ -333,6 +335,7 @@ FAULTS: list[tuple[str, Mechanism, PrivacyBudget, Neighbors, str]] = [
 ]
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault[0])
 def test_a_planted_fault_is_found(fault: tuple[str, Mechanism, PrivacyBudget, Neighbors, str]) -> None:
     words, mechanism, budget, neighbors, finding = fault

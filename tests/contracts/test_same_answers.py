@@ -45,6 +45,7 @@ def assert_same(found: Numbers | str, expected: Numbers | str) -> None:
         assert same or (math.isnan(value) and math.isnan(found[key])), (key, found[key], value)
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("case", EVERY_ANALYSIS, ids=[case.id for case in EVERY_ANALYSIS])
 def test_rounding_decides_no_number_of_an_analysis(case: AnalysisCase, budget: str) -> None:
@@ -85,11 +86,13 @@ def of_noise(seed: int, moved: bool) -> dict[str, float]:
     return {f"{part} {i}": value for part, each in enumerate(values) for i, value in enumerate(each.ravel().tolist())}
 
 
+@pytest.mark.long
 def test_where_noise_hides_everything_rounding_decides_nothing() -> None:
     for seed in range(12):
         assert_same(of_noise(seed, True), of_noise(seed, False))
 
 
+@pytest.mark.long
 def test_a_variance_that_is_rounding_is_found() -> None:
     with (
         planted(dpm.MomentRelease.unit_ball_covariance, "<= _ROUNDING", "<= -1.0"),

@@ -204,16 +204,19 @@ def differing(found: Mapping[str, float], rows: str, tolerance: float, unequal: 
     ]
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("rows", ROWS)
 def test_without_noise_every_statistic_is_that_of_other_programs(rows: str) -> None:
     assert differing(ours(exact(rows), table(rows)), rows, 1e-6, UNEQUAL["exact"]) == []
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("rows", ROWS)
 def test_at_a_huge_epsilon_every_statistic_is_that_of_the_table(rows: str) -> None:
     assert differing(ours(released(rows), table(rows)), rows, 1e-4, UNEQUAL["released"]) == []
 
 
+@pytest.mark.long
 def test_every_named_statistic_is_unequal() -> None:
     for kind, release, tolerance in (("exact", exact, 1e-6), ("released", released, 1e-4)):
         left = [key for rows in ROWS for key in differing(ours(release(rows), table(rows)), rows, tolerance, [])]
@@ -244,6 +247,7 @@ FAULTS: list[tuple[Any, str, str, str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("function", "before", "after", "found"), FAULTS)
 def test_a_fault_in_a_formula_is_found(function: Any, before: str, after: str, found: str) -> None:
     exact.cache_clear()

@@ -62,6 +62,7 @@ def missing_tests(text: str) -> list[str]:
     return missing
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -78,6 +79,7 @@ def test_a_test_that_is_gone_would_be_found() -> None:
         assert missing_tests(f"{good} and `{gone}`") == [gone]
 
 
+@pytest.mark.long
 def test_the_page_lists_every_mechanism_under_its_arithmetic() -> None:
     text = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
     listed = {
@@ -254,6 +256,7 @@ def neighbors_of(rows: list[Row], odd: Row, neighbors: str) -> list[Row]:
     return [*rows[:place], odd, *rows[place + (neighbors == "replace_one") :]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", JOBS)
 def test_a_command_shows_no_more_than_its_noisy_answers(name: str, neighbors: str, stage: Stage) -> None:
@@ -268,6 +271,7 @@ def test_a_command_shows_no_more_than_its_noisy_answers(name: str, neighbors: st
             assert stage.replayed(job, neighbors_of(rows, odd, neighbors), neighbors, answers) == (seen, [])
 
 
+@pytest.mark.long
 def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted faults: the count of the rows on standard error, and in the file."""
     job, rows = JOBS["pure"], some_rows(60)
@@ -312,6 +316,7 @@ def test_a_stop_by_a_rule_is_seen_by_whoever_sees_exit_codes(stage: Stage) -> No
     assert faults == [f"{len(answers)} draws of the other run were not made"]
 
 
+@pytest.mark.long
 def test_a_release_file_tells_no_path_time_format_or_order(stage: Stage) -> None:
     """The same rows in another order and format, in another folder and at another time: the same bytes."""
     seeded = ("release", "--epsilon", "1", "--insecure-seed", "5")
@@ -378,6 +383,7 @@ def test_exact_noise_differs_after_a_fork() -> None:
 ESCAPES = "\x1b[2J\x1b]0;title\x07\x9b31m\r\u202e"
 
 
+@pytest.mark.long
 def test_a_file_cannot_steer_the_terminal(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def lines_of_code(source: str) -> int:
     return len(spoken)
 
 
+@pytest.mark.long
 def test_the_trusted_core_is_as_large_as_the_page_says() -> None:
     counted = {room: sum(lines_of_code(SOURCES[name]) for name in modules) for room, modules in core().items()}
     stated = {room.strip("`/"): int(lines.replace(",", "")) for room, _, lines in rows_of("### The trusted core")}
@@ -79,6 +80,7 @@ def outside(known: dict[str, str]) -> list[str]:
     return found
 
 
+@pytest.mark.long
 def test_nothing_outside_the_trusted_core_draws_noise_or_sees_a_row() -> None:
     assert outside(dict(SOURCES)) == []
     repair = "dpmoments.moments.repair"

@@ -6,10 +6,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from support.watched_files import leaks, watched
 
 
+@pytest.mark.long
 def test_files_are_seen_with_their_contents_and_modes_though_they_are_gone(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()

@@ -72,6 +72,7 @@ def findings(mechanism: Mechanism, budget: PrivacyBudget, neighbors: Neighbors, 
     return result
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 @pytest.mark.parametrize(
     ("mechanism", "budget"),
@@ -92,11 +93,13 @@ def test_a_row_with_its_weight_changes_no_more_than_is_paid_for(
     assert findings(mechanism, budget, neighbors, schema_of(design_effect, missing)) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_a_table_without_numbers_changes_no_more(neighbors: Neighbors) -> None:
     assert findings(Standardized(), RHO, neighbors, schema_of(None, numbers=False)) == []
 
 
+@pytest.mark.long
 def test_tables_that_share_nothing_differ_in_their_answers_only() -> None:
     schema = schema_of(None)
     for neighbors, budget in product(Neighbors, (PURE, RHO)):
@@ -107,16 +110,19 @@ def test_tables_that_share_nothing_differ_in_their_answers_only() -> None:
 
 
 class TestFaults:
+    @pytest.mark.long
     def test_a_weight_above_the_cap_that_counts_in_full(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # an encoded weight cannot be beyond the cap, so that its bounds go, too
         for module in ("weighted", "encode"):
             monkeypatch.setattr(f"dpmoments.rows.{module}.np", _Unclipped())
         assert findings(Gaussian(), RHO, ADD_REMOVE, schema_of(1.5))
 
+    @pytest.mark.long
     def test_a_histogram_of_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(LengthSummary, "is_weighted", True)
         assert findings(Standardized(), RHO, ADD_REMOVE, schema_of(None))
 
+    @pytest.mark.long
     def test_a_sum_of_weights_that_counts_as_public(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def like_a_number_of_rows(self: MomentShape, neighbors: Neighbors) -> bool:
             return neighbors.count_is_public(self.drops_rows)

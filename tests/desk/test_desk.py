@@ -33,6 +33,8 @@ from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.privacy.budget import BudgetKind
 from support.databases import sqlite_file
 
+pytestmark = pytest.mark.long(sets=None)
+
 PLANTED = "Grandmother Planted"
 """A private value of the table: no level of the schema."""
 ROWS = 6000
@@ -199,6 +201,7 @@ def released(window: Window, page: Answer, output: str = "people.json") -> Answe
     return window.see("/release")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
 def test_the_whole_journey(name: str, start: Callable[..., Window], tmp_path: Path) -> None:
     window = start(None).open()
@@ -251,6 +254,7 @@ def test_the_whole_journey(name: str, start: Callable[..., Window], tmp_path: Pa
     assert not any(PLANTED in answer.text for answer in window.shown)
 
 
+@pytest.mark.slow
 def test_a_report_is_written_again_only_beside_the_old_one(start: Callable[..., Window], tmp_path: Path) -> None:
     """Over a page that its form was not shown beside, nothing is written; a wrong question is refused."""
     window = start().open()
@@ -270,6 +274,7 @@ def test_a_report_is_written_again_only_beside_the_old_one(start: Callable[..., 
     assert "--regression 'pay ~ age'" in window.see("/report").commands[0]
 
 
+@pytest.mark.slow
 def test_a_hopeless_plan_and_a_second_release_are_no_main_button(start: Callable[..., Window]) -> None:
     window = start().open()
     window.send("columns", **COLUMNS, then="next")
@@ -308,6 +313,7 @@ def run_as_shown(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) 
         Path(to).write_text(printed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", [UNIT, UNIT | {"unit": "column", "column": "person", "max_rows": "4"}])
 def test_the_commands_do_the_same(
     unit: dict[str, str], start: Callable[..., Window], tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -421,6 +427,7 @@ class Halted:
         monkeypatch.setattr(Job, "_report", report)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("passes", "said"), [(1, "nothing was spent"), (3, "counts as spent")])
 def test_a_stop_is_that_of_the_command(
     passes: int, said: str, start: Callable[..., Window], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -560,6 +567,7 @@ def test_forms_of_other_pages_are_refused(
     assert window.ask("POST", "/columns", sent).code == 303
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["../people", "/tmp/people", "..", "a/b", "a\\b", ".hidden", "a\nb", "x" * 300, "", "link", "people\0"]
 )
@@ -732,6 +740,7 @@ def test_a_text_file_of_another_format(start: Callable[..., Window], tmp_path: P
     assert "--delimiter=" in window.see("/table").commands[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("given", [False, True])
 def test_a_query_on_a_database(
     given: bool, start: Callable[..., Window], tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -794,6 +803,7 @@ def test_no_page_shows_a_password(
 # ---------------------------------------------------------------- the mechanism
 
 
+@pytest.mark.slow
 def test_the_mechanism_can_be_chosen(start: Callable[..., Window], tmp_path: Path) -> None:
     window = start().open()
     window.send("columns", **COLUMNS, then="next")
@@ -831,6 +841,7 @@ def test_the_mechanism_can_be_chosen(start: Callable[..., Window], tmp_path: Pat
 # ---------------------------------------------------------------- the command
 
 
+@pytest.mark.slow
 def test_the_command_opens_and_closes(tmp_path: Path) -> None:
     table = written(tmp_path, "people.csv")
     command = [sys.executable, "-m", "dpmoments", "desk", table, "--folder", str(tmp_path)]

@@ -38,6 +38,8 @@ from support.checked_estimators import ESTIMATORS, PAGE, for_checks, table_of_ch
 from support.ledger_processes import quick_folder
 from support.said import refused, warned
 
+pytestmark = pytest.mark.long(sets=None)
+
 N_ROWS = 3000
 NEARLY_NO_NOISE: dict[str, Any] = {"epsilon": 1e9, "mechanism": "laplace", "insecure_seed": 0}
 NAMES = ["age", "height", "weight"]
@@ -227,6 +229,7 @@ def test_about_zero_all_the_budget_is_on_the_second_moment() -> None:
 # What a fit costs
 
 
+@pytest.mark.long
 @every_estimator
 def test_every_fit_of_every_copy_is_charged(name: str, ledger: dpm.Ledger) -> None:
     model, data = made(name, epsilon=0.3, ledger=ledger, dataset="people")
@@ -529,6 +532,7 @@ def test_pipelines_and_named_outputs() -> None:
     assert wards.get_feature_names_out().tolist() == ["dplineardiscriminant0", "dplineardiscriminant1"]
 
 
+@pytest.mark.long(sets=3)
 @every_estimator
 def test_a_pickled_fit_is_the_same_fit(name: str) -> None:
     model, data = made(name, epsilon=1.0)
@@ -551,6 +555,7 @@ def test_two_classes_and_flags() -> None:
     assert model.score(x, flag) > 0.95
 
 
+@pytest.mark.slow
 @every_estimator
 def test_scikit_learns_checks_under_a_ledger(name: str, tmp_path: Path) -> None:
     """As it is used: real noise, every fit charged. What fails is what the table says."""
@@ -573,6 +578,7 @@ def test_scikit_learns_checks_under_a_ledger(name: str, tmp_path: Path) -> None:
     assert fits["commit"] >= 25
 
 
+@pytest.mark.long
 @every_estimator
 def test_the_table_of_checks_is_no_longer_than_it_must_be(name: str) -> None:
     """Where noise is the reason the check passes when it is repeated; where it is not, it still fails."""
@@ -610,6 +616,7 @@ def test_the_page_has_the_table_of_checks() -> None:
     assert written == [*tables_in(table_of_checks())], "run python tests/support/checked_estimators.py"
 
 
+@pytest.mark.slow
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Its blocks continue one another; those of peers that are not installed are marked ``py``."""
     monkeypatch.chdir(tmp_path)

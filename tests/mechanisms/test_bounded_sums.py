@@ -133,6 +133,7 @@ def z_squares(values: np.ndarray, **options: Any) -> np.ndarray:
     return np.square(errors)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", [dict(epsilon=1.0), dict(rho=0.1)])
 def test_the_stated_noise_is_that_of_the_mean(budget: dict[str, Any]) -> None:
     def within(squares: np.ndarray) -> bool:
@@ -161,6 +162,7 @@ def errors_of_runs(rows: Rows, epsilon: float, size: int) -> tuple[np.ndarray, M
     return np.array([sums / count - exact for sums, count in noisy]), law
 
 
+@pytest.mark.slow
 def test_intervals_of_numbers_and_levels_hold_as_often_as_stated() -> None:
     rows = Rows.of(frame(4000, seed=3).replace("elsewhere", "west"), SCHEMA, threads=1)
     errors, law = errors_of_runs(rows, 1.0, 2500)
@@ -173,6 +175,7 @@ def test_intervals_of_numbers_and_levels_hold_as_often_as_stated() -> None:
     assert excess(stats.laplace.ppf(0.9) / np.sqrt(2.0) * law.standard_deviations)[[0, 1, 6]].min() > 4.0 * 0.008
 
 
+@pytest.mark.slow
 def test_the_error_is_that_of_k_norm_noise_on_the_box() -> None:
     """√((D + 1)(D + 2)/3)/ε for each sum in units of its bounds, twice that without the count where rows are replaced."""
     schema = dpm.Schema(*(dpm.Numeric(f"x{index}", -1, 1) for index in range(9)))
@@ -192,6 +195,7 @@ def test_every_answer_becomes_the_tables_own_as_the_budget_grows() -> None:
         np.testing.assert_allclose(released.mean, exact, atol=2e4 / epsilon + 1e-9)
 
 
+@pytest.mark.long
 def test_rows_in_a_small_part_of_their_bounds_get_less_noise() -> None:
     rng = np.random.default_rng(2)
     narrow, wide = np.clip(rng.normal(0.3, 0.04, (20_000, 2)), -1, 1), rng.uniform(-1, 1, (20_000, 2))

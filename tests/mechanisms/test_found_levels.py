@@ -81,6 +81,7 @@ def test_nothing_but_the_names_leaves_the_run() -> None:
     assert "moved by inf" in replayed(frame, frame.drop(frame.index[frame["town"] == "Oslo"][:2]), plan_of())[0]
 
 
+@pytest.mark.long
 def test_a_unit_has_one_name() -> None:
     frame = by_person(table({"Oslo": 300, "Bergen": 200, "Ghent": 50}), 7)
     plan = plan_of(unit=UNIT)
@@ -161,6 +162,7 @@ def test_names_of_many_rows_are_levels_and_all_other_values_are_one() -> None:
     assert again.receipt.before is None
 
 
+@pytest.mark.long
 def test_the_same_names_are_found_in_every_kind_of_table(tmp_path: Path) -> None:
     frame = table({town: times for town, times in TOWNS.items() if town != "line\nend"})
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -326,6 +328,7 @@ def test_releases_that_found_levels_are_not_pooled() -> None:
 # Forecast and schema --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_forecast_says_from_which_share_on_a_name_appears() -> None:
     table_ = dpm.forecast(SCHEMA, n_rows=8000, **BUDGET)
     law = plan_of().laws[0]

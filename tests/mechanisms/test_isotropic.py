@@ -46,6 +46,7 @@ def test_in_one_dimension_it_is_the_laplace_law() -> None:
         assert found == pytest.approx(reference, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 20])
 def test_quantiles_are_those_of_a_direction_and_a_radius(d: int) -> None:
     """Another derivation: u₁² is Beta(1/2, (m − 1)/2) and the radius Gamma(m), one integral over the radius."""

@@ -32,6 +32,8 @@ from dpmoments.rows.rows import Rows
 from support.forged_files import forge, with_true_losses
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 W = 0.25
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100),
@@ -87,6 +89,7 @@ def lattice_rows(name: str) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_no_pair_of_neighboring_rows_changes_more_than_the_sensitivity(name: str) -> None:
     rows, levels = lattice_rows(name), coordinates(SCHEMAS[name])
@@ -151,6 +154,7 @@ def test_no_level_of_a_long_block_is_longer_than_stated(k: int) -> None:
         assert 1.0 <= largest * 1.0000001 < 1.02  # noise 1 % larger at most, squared
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("numbers", [0, 19])
 @pytest.mark.parametrize("budget", [{"rho": 0.5}, {"epsilon": 1.0}])
 def test_long_blocks_are_released(numbers: int, budget: dict[str, float]) -> None:

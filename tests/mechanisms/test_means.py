@@ -27,6 +27,8 @@ from dpmoments.spending.release import release_mean
 from support.opened_filter import filter_that_pays
 from support.said import Said, codes, refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "coinpress": {"radius": 100.0, "scale": 1.0},
     "karwa-vadhan": {"radius": 100.0, "scale": 1.0},
@@ -71,6 +73,7 @@ def test_coinpress_comes_close_to_no_privacy_whatever_the_radius() -> None:
         assert private <= 0.26, radius
 
 
+@pytest.mark.slow
 def test_the_variance_aware_mean_needs_no_radius_and_beats_those_that_do() -> None:
     center, n, d = 40.0, 1000, 10
     found = {
@@ -148,6 +151,7 @@ def test_quantile_scores_move_by_at_most_one() -> None:
     assert worst == pytest.approx(1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", [PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.1)], ids=["pure", "zcdp"])
 def test_clamped_mean_divides_by_the_public_count(loss: PrivacyBudget) -> None:
     """All rows but one far outside: dividing by the number in range would leave the mean near that row."""
@@ -200,6 +204,7 @@ def test_karwa_vadhan_does_not_depend_on_the_order_of_rows(budget: PrivacyBudget
         assert again.diagnostics == first.diagnostics
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", KARWA_VADHAN_BUDGETS, ids=[str(budget.kind) for budget in KARWA_VADHAN_BUDGETS])
 def test_karwa_vadhan_is_accurate_for_normal_rows(budget: PrivacyBudget) -> None:
     rng = np.random.default_rng(21)
@@ -254,6 +259,7 @@ def test_release_is_in_the_tables_own_units(name: str) -> None:
     assert "NOT PRIVATE" in repr(found)
 
 
+@pytest.mark.long(sets=3)
 @every_mechanism
 def test_same_seed_same_bits_and_secure_runs_differ(name: str) -> None:
     table = np.random.default_rng(12).normal(size=(400, 3))

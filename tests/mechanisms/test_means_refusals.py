@@ -21,6 +21,8 @@ from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from support.said import Said, refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 ZCDP, PURE = PrivacyBudget.zcdp(0.5), PrivacyBudget.pure(1.0)
 PUBLIC_NUMBERS = [
     (name, option)

@@ -11,6 +11,8 @@ from dpmoments.privacy.budget import PrivacyBudget
 from references import plain_balls, plain_coordinates, plain_variance_aware
 from references.plain_answers import assert_same, recorded
 
+pytestmark = pytest.mark.long(sets=None)
+
 ZCDP, PURE = PrivacyBudget.zcdp(0.5), PrivacyBudget.pure(1.0)
 
 
@@ -135,6 +137,7 @@ def test_coinpress(table: np.ndarray, options: dict[str, Any], neighbors: str) -
     assert_same(found, plain_balls.coinpress(table, rho, answers, **options), answers)
 
 
+@pytest.mark.long(sets=10)
 @either_relation
 @each(
     {

@@ -43,6 +43,8 @@ from dpmoments.spending.release import moment_release
 from references.plain_rotated_noise import RotatedNoise
 from support.opened_filter import Unchecked
 
+pytestmark = pytest.mark.long(sets=None)
+
 N_ROWS, RUNS = 5_000, 200
 SCHEMA = dpm.Schema(dpm.Numeric("a", 0, 1), dpm.Numeric("b", 0, 1), dpm.Boolean("c"), dpm.Numeric("y", 0, 1))
 FEATURES = ["a", "b", "c"]
@@ -147,6 +149,7 @@ FAULTS["noise on the inverse"] = not_turned
 OF_A_HUNDRED_ROUNDS = "preconditioned"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name == OF_A_HUNDRED_ROUNDS else name for name in CASES]
 )
@@ -195,6 +198,7 @@ def moments_of(eigenvalues: list[float], n_rows: int) -> np.ndarray:
 SEPARATED, CROWDED = [0.5, 0.3, 0.15, 0.05], [0.3, 0.29, 0.21, 0.2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mechanism", "n_rows"),
     [(IterativeEigenvectors(), 5_000), (KapralovTalwar(), 100_000)],

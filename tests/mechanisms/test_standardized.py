@@ -80,6 +80,7 @@ def findings(name: str, neighbors: str, budget: dict[str, float], n_rows: int = 
     return (*replay(plan, *pair, generator), *replay(plan, *pair[::-1], generator))
 
 
+@pytest.mark.long(sets=6)
 @pytest.mark.parametrize("budget", list(BUDGETS))
 @pytest.mark.parametrize("neighbors", NEIGHBORS)
 @pytest.mark.parametrize("name", list(SCHEMAS))
@@ -124,6 +125,7 @@ def larger_ball(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RowCoordinates, "on_lattice", larger)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("fault", [without_clip, exact_histogram, levels_left_out, larger_ball])
 def test_faults_are_found(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     assert findings("mixed", "add_remove", BUDGETS["pure"]) == ()
@@ -134,6 +136,7 @@ def test_faults_are_found(fault: Callable[[pytest.MonkeyPatch], None], monkeypat
 # The lattice: a plan is refused before a draw, or its run ends.
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize("n_columns", [1, 2, 3, 5])
 @pytest.mark.parametrize("numbers", [0, 1])
 def test_a_budget_too_small_for_exact_levels_is_refused_before_any_draw(n_columns: int, numbers: int) -> None:
@@ -256,6 +259,7 @@ _TOO_FEW = pytest.mark.xfail(
 )
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("table", [0, *(pytest.param(table, marks=_TOO_FEW) for table in (1, 2))])
 def test_stated_errors_cover_what_a_ball_takes_from_heavy_tails(table: int) -> None:
     rows, low, high = list(heavy_tables())[table]
@@ -342,11 +346,13 @@ def held(name: str, n_rows: int, epsilon: float, *, without: bool = False, n: in
     return np.array([shares[:4].mean(), *shares[4:]])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n_rows", "epsilon"), [(2_000, 3.0), (10_000, 1.0)])
 @pytest.mark.parametrize("name", ["equal", "steps", "apart", "tailed"])
 def test_privacy_parts_hold_sums_of_columns_that_rows_lost_together(name: str, n_rows: int, epsilon: float) -> None:
     assert (held(name, n_rows, epsilon) >= [0.85, 0.85, 0.85]).all()
 
 
+@pytest.mark.slow
 def test_what_clipping_hides_left_out_is_found() -> None:
     assert held("equal", 10_000, 1.0, without=True)[0] < 0.7

@@ -51,6 +51,7 @@ def test_long_rows_are_shortened_before_a_center_is_taken_off() -> None:
     assert released.covariance[0, 0] < 1e-4  # 1.9e-3 of the rows as they are
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_no_variance_is_above_what_bounds_and_mean_allow(epsilon: float) -> None:
     for seed in range(10):
@@ -66,6 +67,7 @@ def test_no_variance_is_above_what_bounds_and_mean_allow(epsilon: float) -> None
             assert np.linalg.eigvalsh(released.covariance)[0] > -1e-10
 
 
+@pytest.mark.slow
 def test_small_tables_never_lose_what_was_drawn() -> None:
     table = np.random.default_rng(0).normal(0.15, 0.025, (150, 5))
     schema = dpm.Schema(*[dpm.Numeric(f"x{i}", -1, 1) for i in range(5)])

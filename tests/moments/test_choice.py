@@ -29,6 +29,7 @@ def p_value(draws: list[int], log_weights: np.ndarray) -> float:
     return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("secure", [True, False])
 @pytest.mark.parametrize("rate", [0.15, 0.4, 1.3])
 def test_a_choice_has_the_probabilities_of_its_scores(rate: float, secure: bool) -> None:

@@ -54,6 +54,7 @@ def uniform_p_value(dimension: int, size: int) -> float:
     return float(stats.chisquare(list(inside.values())).pvalue)
 
 
+@pytest.mark.slow
 def test_points_of_a_cross_polytope_are_uniform() -> None:
     cases = [(1, 3), (2, 2), (3, 3), (4, 1), (3, 1)]
     assert min(uniform_p_value(*case) for case in cases) > 1e-3
@@ -81,6 +82,7 @@ def test_large_integers_and_fractions_are_exact() -> None:
     assert not first_digit_then(2**63 + 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("secure", [True, False])
 def test_at_scales_of_releases_each_coordinate_has_the_law_that_is_stated(secure: bool) -> None:
     generator, scale, blocks = secure_generator() if secure else insecure_generator(3), 2.0**44, (2, 3)
@@ -115,6 +117,7 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_drawn() -> None:
 SHAPES = [(1, 1), (2, 1), (9, 1), (9, 4), (9, 9), (120, 1), (120, 50)]
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize(("dimension", "block"), SHAPES)
 def test_a_coordinate_is_a_mixture_of_gammas(dimension: int, block: int) -> None:
     """Against E max(1 − x/r, 0)^m over r ~ Gamma(D + 1), and the moments by the hypergeometric function, in 40 digits."""

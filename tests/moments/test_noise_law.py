@@ -34,6 +34,8 @@ from support.noise_models import additive, gaussian, laplace
 from support.opened_filter import Unchecked
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 FAILURE = 0.1
 PLANS = [
     (dpm.mechanisms.Gaussian(), PrivacyBudget.zcdp(0.5)),
@@ -98,6 +100,7 @@ def drawn(mechanism: str) -> tuple[AdditivePlan, dict[str, np.ndarray]]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", [str(mechanism) for mechanism, _ in PLANS])
 @pytest.mark.parametrize("cell", ["diagonal", "cell", "count"])
 def test_quantiles_are_those_of_the_draws(mechanism: str, cell: str) -> None:
@@ -112,6 +115,7 @@ def test_quantiles_are_those_of_the_draws(mechanism: str, cell: str) -> None:
         assert p_value(noise[cell], quantiles(law, other)) < UNLIKELY
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", ["matrix-laplace", "laplace"])
 def test_a_quantile_of_the_right_variance_and_another_law_is_found(law: str) -> None:
     plan, noise = drawn({"laplace": "Laplace()", "matrix-laplace": "MatrixLaplace()"}[law])

@@ -15,6 +15,8 @@ from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.matrices import isotropic, matrix_laplace, symmetric_gaussian
 from support.said import refused
 
+pytestmark = pytest.mark.long
+
 LIMIT = 1e-4
 """p-value below which a law is rejected: a right sampler at a fixed seed stays above, a planted fault falls below.
 

@@ -554,6 +554,7 @@ def test_noise_about_a_center_of_levels_is_carried_to_zero() -> None:
     assert math.isinf(outside.size)
 
 
+@pytest.mark.long
 def test_noise_about_a_center_of_levels_has_as_many_values_as_its_coordinates() -> None:
     model, rng = replace(CENTERED, family="gaussian", rate=None), np.random.default_rng(0)
     size, matrix = np.sqrt(plain_of(model).variances), model.map_to_zero

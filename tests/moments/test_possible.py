@@ -21,6 +21,8 @@ from references import plain_repair as plain
 from support.noise_models import gaussian
 from support.said import codes
 
+pytestmark = pytest.mark.long(sets=None)
+
 SCHEMA = Schema(
     Categorical("region", ["north", "south", "east"]),
     Numeric("age", 0, 100),
@@ -111,6 +113,7 @@ def impossible(release: dpm.MomentRelease) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("part", "weights", "mechanism"),
     [(0, [1], "auto"), (1, [1], "matrix-laplace"), (2, [1], "laplace"), (0, [16, 1, 1 / 16], "auto")],
@@ -412,6 +415,7 @@ def test_the_count_is_floored() -> None:
     assert few_rows_message(_FEW_ROWS * 20.0, law) is None is not few_rows_message(_FEW_ROWS * 20.0 - 1.0, law)
 
 
+@pytest.mark.slow
 def test_few_rows_do_not_explode_and_are_said_aloud() -> None:
     """178 rows at ε = 0.1, where the noisy count is often next to 0 or below."""
     wine = dpm.datasets.wine()

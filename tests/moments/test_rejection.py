@@ -62,6 +62,7 @@ def test_integer_bounds_hold_and_are_tight(bits: int) -> None:
             assert high - low <= 2
 
 
+@pytest.mark.long
 def test_floating_point_is_as_near_as_the_proof_says() -> None:
     generator = np.random.default_rng(3)
     edges = np.arange(0, 47 * 64) / 64.0
@@ -209,6 +210,7 @@ def chi_square(draws: np.ndarray, log_weight: Callable[[np.ndarray], np.ndarray]
     return float(stats.chisquare(observed[expected > 0], expected[expected > 0]).pvalue)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slack", [None, 2.0], ids=["fast", "slow"])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 1.7, 6.25])
 def test_exact_laws(scale: float, slack: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +237,7 @@ def opendp_draws(kind: str, scale: float, size: int) -> np.ndarray:
     return np.array(measurement([0] * size))  # type: ignore[operator]
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize("scale", [2.3, 2.0**33 / 3])
 @pytest.mark.parametrize(("kind", "ours"), [("gaussian", gaussian_draws), ("laplace", laplace_draws)])
 def test_the_law_is_that_of_opendp(kind: str, ours: Callable[..., np.ndarray], scale: float) -> None:
@@ -309,6 +312,7 @@ def test_scales_are_rational_numbers() -> None:
         assert (laplace_draws(scale, 500, seeded(72)) == 0).all()
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(2)])
 def test_small_scales_have_the_same_law(exponent: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
     """At exponents that can be told from 0 in a few thousand draws, every decision by integer bounds."""
@@ -321,6 +325,7 @@ def test_small_scales_have_the_same_law(exponent: Fraction, monkeypatch: pytest.
     assert chi_square(draws, lambda k: -rate * np.abs(k) + math.log(2) * (k == 0), reach) < LIMIT
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slack", [None, 2.0], ids=["fast", "slow"])
 def test_a_choice_has_the_exact_law(slack: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if slack is not None:

@@ -101,6 +101,7 @@ def test_rotating_the_matrix_rotates_its_repair(repair: Repair, name: str) -> No
     np.testing.assert_allclose(rotated, rotation @ repair_gram(noisy, law, repair, 1.0) @ rotation.T, atol=1e-9)
 
 
+@pytest.mark.long
 @given(
     d=st.integers(1, 7),
     seed=st.integers(0, 2**32),
@@ -173,6 +174,7 @@ def test_noise_shift_hides_singular_matrices_in_at_least_nineteen_of_twenty_draw
 # --- the pieces, against slow references ----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.floats(0.01, 10))
 def test_possible_eigenvalues_are_the_nearest(values: list[float], upper: float) -> None:
     eigenvalues = np.array(values)
@@ -395,6 +397,7 @@ def errors_by_repair(d: int, shape: str, name: str, level: float, trials: int) -
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("d", "shape", "name", "level"), CASES)
 def test_spectral_is_near_the_best_repair_everywhere(d: int, shape: str, name: str, level: float) -> None:
     found = errors_by_repair(d, shape, name, level, 12)
@@ -403,6 +406,7 @@ def test_spectral_is_near_the_best_repair_everywhere(d: int, shape: str, name: s
     assert found["spectral"] <= 1.08 * min(found["shrink"], found["rotation-invariant"]) + 0.06 * found["clip"]
 
 
+@pytest.mark.slow
 def test_spectral_beats_every_other_repair_and_every_wrong_law_on_the_whole() -> None:
     """Geometric means over spectra, sizes and noise levels; a wrong variance must lose what the right one gains."""
     found = [errors_by_repair(*case, 6) for case in CASES if case[1] != "flat"]
@@ -440,6 +444,7 @@ def collinear_errors(n: int, size: int) -> dict[str, float]:
     return {repair: float(np.median(errors)) for repair, errors in found.items()}
 
 
+@pytest.mark.long
 def test_noise_shift_on_collinear_columns() -> None:
     """Where the noise covers the smallest eigenvalue; the table of docs/evidence/derivations/repairs.md is of this function."""
     for n, gain in ((2**12, 1.8), (2**14, 2.5), (2**16, 2.0)):
@@ -466,6 +471,7 @@ def wine_errors(mechanism: str, epsilon: float, **options: float) -> dict[str, f
     return {repair: float(np.mean(errors)) for repair, errors in found.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "clipped", "repaired"), [(0.1, 1.9, 0.41), (1.0, 0.34, 0.26), (4.0, 0.097, 0.083)])
 def test_wine_under_pure_privacy(epsilon: float, clipped: float, repaired: float) -> None:
     found = wine_errors("matrix-laplace", epsilon)
@@ -473,6 +479,7 @@ def test_wine_under_pure_privacy(epsilon: float, clipped: float, repaired: float
     assert found["spectral"] < repaired
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("mechanism", "options"), [("laplace", {}), ("gaussian", {"delta": 1e-6})])
 def test_wine_under_other_noise(mechanism: str, options: dict[str, float]) -> None:
     found = wine_errors(mechanism, 1.0, **options)
@@ -487,6 +494,7 @@ def test_repairs_are_deterministic_and_draw_nothing() -> None:
         np.testing.assert_array_equal(release.with_repair(repair).covariance, covariance)
 
 
+@pytest.mark.long
 def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
     """The energy that the repair of a covariance reckons with is that of Σxxᵀ − n·μμᵀ over draws of a mechanism."""
     n, d = 400, 4

@@ -147,6 +147,7 @@ CASES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mechanism", CASES)
 def test_printed_noise_covers_rounding(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert share_covered(mechanism, **CASES[mechanism]) == 1.0

@@ -6,12 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance, rotation, whitened_error
 from scipy import stats
@@ -21,9 +18,7 @@ from contracts.cases import run_plan
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.mechanisms.coinpress import (
-    _FAR,
     CoinPress,
-    CoinPressPlan,
     Ellipsoid,
     Evidence,
     Observation,
@@ -31,10 +26,9 @@ from dpmoments.papers.mechanisms.coinpress import (
     _LastClip,
     _run_diagnostics,
     _widened_clip,
-    spectral_edge,
 )
-from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, PaperCoinPress, covariance_theory, ridged
-from dpmoments.papers.mechanisms.coinpress_schedule import STAND_IN_ROWS, Schedule, checked_eigenvalue_bounds
+from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, PaperCoinPress
+from dpmoments.papers.mechanisms.coinpress_schedule import STAND_IN_ROWS, Schedule
 from dpmoments.papers.mechanisms.noisy_step import NoisyStep, StepNoise, noisy_step
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
@@ -46,6 +40,8 @@ from dpmoments.schema.encoding import RoughScale
 from references.reference_coinpress import Rules, Run, rules
 from support.opened_filter import filter_that_pays
 from support.said import codes, refused
+
+pytestmark = pytest.mark.long(sets=None)
 
 # CoinPress against the published curves and the released code's mistakes; what its steps spend, keep and warn of.
 
@@ -84,6 +80,7 @@ def errors(estimator: Any, n: int, skewed: bool, trials: int, seed: int = 0) -> 
     return float(stats.trim_mean(found, 0.1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("skewed", [False, True], ids=["isotropic", "skewed"])
 def test_default_parameters_come_close_to_no_privacy(skewed: bool) -> None:
     """Published: 0.306 isotropic, 0.356 skewed (1.2 at three steps); without privacy 0.191."""
@@ -108,6 +105,7 @@ def test_the_error_does_not_grow_with_the_range() -> None:
     assert errors(ours, 7000, False, 6) <= 0.14
 
 
+@pytest.mark.slow
 def test_unknown_mean_costs_little() -> None:
     rng = np.random.default_rng(3)
     covariance_errors, mean_errors, uncentered = [], [], []
@@ -140,6 +138,7 @@ def test_an_anchor_is_a_change_of_coordinates() -> None:
     np.testing.assert_allclose(moved.gram, symmetric_root @ plain.gram @ symmetric_root, rtol=1e-3, atol=1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_a_step_with_the_mean_pays_for_sum_and_gram_and_leaves_the_count_cell_alone(neighbors: str) -> None:
     """All of ρ buys noise for ‖(√2·w·x, x xᵀ)‖, √(1 + 2w²) under add-remove or √2(1 + w²): not for a count that is known."""
@@ -247,23 +246,6 @@ def test_every_ellipsoid_is_kept_and_holds_the_rows() -> None:
     assert noisy.diagnostics["warnings"] == ()
 
 
-def test_streamed_parquet_gives_the_same_bits(tmp_path: Path) -> None:
-    rng = np.random.default_rng(9)
-    table = rng.normal(size=(3001, 3)) @ np.diag([1.0, 5.0, 20.0]) + [3.0, 0.0, -100.0]
-    schema = dpm.Schema(*[dpm.Coordinate(name) for name in "abc"], row_norm=None)
-    columns = pa.table({name: table[:, index] for index, name in enumerate("abc")})
-    pq.write_table(columns, tmp_path / "part.parquet", row_group_size=700)
-    options: dict[str, Any] = dict(rho=0.5, neighbors="replace_one", insecure_seed=4)
-    mechanism = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, 500.0), mean_radius=500.0)
-    one, other = (
-        dpm.release(data, schema, mechanism=mechanism, **options) for data in (table, tmp_path / "part.parquet")
-    )
-    assert one.noisy_gram.tobytes() == other.noisy_gram.tobytes()
-    np.testing.assert_allclose(one.covariance, np.cov(table.T), rtol=0.3, atol=3.0)
-    one.save(tmp_path / "release.json")
-    assert dpm.load(tmp_path / "release.json").covariance.tobytes() == one.covariance.tobytes()
-
-
 def test_heavy_tails_widen_the_last_clip() -> None:
     rng = np.random.default_rng(4)
     table = rng.normal(size=(8000, D)) / np.sqrt(rng.chisquare(5, size=8000) / 3)[:, None]
@@ -271,16 +253,6 @@ def test_heavy_tails_widen_the_last_clip() -> None:
     adaptive = run(table, dpm.mechanisms.CoinPress(bounds), 0)
     normal = run(table, dpm.mechanisms.CoinPress(bounds, clip="gaussian"), 0)
     assert whitened_error(adaptive.gram / 8000, np.eye(D)) < 0.6 * whitened_error(normal.gram / 8000, np.eye(D))
-
-
-def test_rows_far_outside_the_bounds_are_warned_of() -> None:
-    rng = np.random.default_rng(6)
-    table = rng.normal(size=(3000, 4)) * 1e4
-    for clip in ("adaptive", "gaussian"):
-        warnings = run(table, dpm.mechanisms.CoinPress((1.0, 10.0), clip=clip), 0).diagnostics["warnings"]
-        assert "rows-outside-bounds" in codes(warnings), clip
-        inside = run(table / 1e4, dpm.mechanisms.CoinPress((1.0, 10.0), clip=clip), 0).diagnostics["warnings"]
-        assert inside == ()
 
 
 def test_fewer_rows_than_features_and_tiny_budgets_say_what_they_cannot_do() -> None:
@@ -419,6 +391,7 @@ def released(case: Case) -> tuple[np.ndarray, RunResult, Recorder, Any]:
     return table, plan.run(rows, recorder), recorder, plan
 
 
+@pytest.mark.long(sets=7)
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_is_the_references(name: str) -> None:
     case = CASES[name]
@@ -508,7 +481,6 @@ def test_a_run_is_the_references(name: str) -> None:
 
 # The rules of a CoinPress run one at a time, at their edges: evidence, ellipsoids, the last clip, what a run says of itself.
 
-EYE = np.eye(2)
 UP, DOWN = 1 + 1e-9, 1 - 1e-9
 
 
@@ -516,77 +488,14 @@ def seen(*variances: float, noise: float = 0.01) -> Observation:
     return Observation(np.diag(variances), noise * np.eye(len(variances)))
 
 
-@pytest.mark.parametrize("scores", [(1.5, 1.5), (0.5, 2.5), (3.0, 0.0)])
-def test_a_direction_is_resolved_above_three_quarters_of_the_edge_on_average(scores: tuple[float, float]) -> None:
-    """√(2d) = 2 at d = 2: an average of 1.5 standard deviations."""
-
-    def evidence(factor: float) -> Evidence:
-        observed = [seen(0.02 * score * factor, 0.0, noise=0.02) for score in scores]
-        return Evidence((observed[0], observed[1]))
-
-    assert evidence(UP).resolved(EYE).tolist() == [True, False]
-    assert evidence(DOWN).resolved(EYE).tolist() == [False, False]
-    assert evidence(UP).resolved(EYE[:, ::-1]).tolist() == [False, True]
-    assert Evidence(evidence(UP).observations[:1]).resolved(EYE).tolist() == [False, False]
-    assert Evidence().resolved(EYE[:, :1]).tolist() == [False]
-    exactly = Evidence((seen(1.5, 0.0, noise=1.0), seen(1.5, 0.0, noise=1.0)))
-    assert not exactly.resolved(EYE).any()
-    # along (1, 1)/√2 half of it is seen
-    assert not evidence(1.9).resolved(np.full((2, 1), math.sqrt(0.5))).any()
-    assert evidence(2.1).resolved(np.full((2, 1), math.sqrt(0.5))).all()
-
-
-def test_a_direction_has_lost_rows_where_it_is_beyond_the_noise_of_both_below_what_was_seen() -> None:
-    """Before: 4 noises below what was seen; now: 2 above what is seen, the edge √(2d) = 2 without deviations."""
-    noise, after = 0.01, 0.002
-    limit = 1.0 - 4.0 * noise - 2.0 * after
-    evidence = Evidence((seen(1.0, 1.0, noise=noise),))
-    for now, lost in ((limit - 1e-6, True), (limit + 1e-6, False)):
-        held = evidence.held(seen(now, 1.0, noise=after))
-        np.testing.assert_allclose(held, np.diag([1.0 / now if lost else 0.0, 0.0]), atol=1e-12)
-    # What is measured within the noise's edge counts as half of that.
-    np.testing.assert_allclose(
-        evidence.held(seen(1e-5, 1.0, noise=after)), np.diag([1.0 / after, 0.0]), rtol=1e-9, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        evidence.held(seen(-1.0, 1.0, noise=after)), np.diag([1.0 / after, 0.0]), rtol=1e-9, atol=1e-9
-    )
-    assert Evidence().held(seen(0.1, 0.1)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
-
-
 def step(*variances: float, noise: float = 1e-3, n: float = 1000.0) -> NoisyStep:
     """A step that measured these variances."""
     return NoisyStep(n * np.diag(variances), None, n * noise, 0.0)
 
 
-def ellipsoid(
-    *observed: Observation, held: tuple[float, float] = (0.0, 0.0), unchecked: tuple[bool, bool] = (False, False)
-) -> Ellipsoid:
-    return Ellipsoid(np.zeros(2), EYE, Evidence(observed), np.diag(held), np.array(unchecked))
-
-
 def scales(found: Ellipsoid) -> list[float]:
     """U, diagonal here, of the axes in turn."""
     return np.linalg.inv(found.linear.T @ found.linear).diagonal().tolist()
-
-
-def test_a_direction_is_half_seen_between_its_noise_and_a_quarter() -> None:
-    """Above four deviations of the noise, below half of a half, enlarged and not held."""
-    for variance, expected in ((0.004 * DOWN, False), (0.004 * UP, True), (0.25 * DOWN, True), (0.25, False)):
-        assert ellipsoid(unchecked=(True, False)).half_seen(step(variance, 0.1), 1000.0) is expected, variance
-        assert not ellipsoid(unchecked=(False, False)).half_seen(step(variance, 0.1), 1000.0)
-        assert not ellipsoid(unchecked=(False, True)).half_seen(step(variance, 0.9), 1000.0)
-        for held, still in ((0.5 * DOWN, True), (0.5, False)):
-            one = ellipsoid(held=(held, 0.0), unchecked=(True, False))
-            assert one.half_seen(step(variance, 0.1), 1000.0) is (expected and still)
-    assert ellipsoid(unchecked=(True, True)).half_seen(step(0.1, 0.9), 1000.0)
-
-
-def test_the_papers_next_ellipsoid_adds_the_ridge_and_the_noises_bound() -> None:
-    failure, sampling = 1e-3, 0.07
-    found = ridged(ellipsoid(), step(0.9, -0.2, noise=0.01), 1000.0, sampling, failure)
-    ridge = sampling + 0.01 * (2.0 + math.sqrt(2.0 * math.log(2000.0)))
-    assert scales(found) == pytest.approx([0.9 + ridge, ridge])
 
 
 def widened(table: np.ndarray, rho: float, radius: float, n_rows: float, *, unchecked: tuple[bool, ...]) -> _LastClip:
@@ -595,35 +504,6 @@ def widened(table: np.ndarray, rho: float, radius: float, n_rows: float, *, unch
     rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors="add_remove")
     paying = filter_that_pays(PrivacyBudget.zcdp(rho), "add_remove", insecure_generator(0))
     return _widened_clip(rows, paying, _LastClip(rho, radius), place, n_rows=n_rows, mean=False)
-
-
-def rows_that_afford(radius: float, rho: float) -> float:
-    """n at which noise on a radius is a tenth of every variance of two: √3·r²/(n√(2·0.9ρ)) = √2/10."""
-    return math.sqrt(3.0) * radius**2 / math.sqrt(1.8 * rho) / (0.1 * math.sqrt(2.0))
-
-
-@pytest.mark.parametrize(
-    ("distance", "typical"), [(6.0, math.sqrt(2.0**2.5 * 8.0)), (9.0, math.sqrt(8.0 * 2.0**3.5)), (100.0, 2.0**6.75)]
-)
-def test_rows_along_unchecked_directions_widen_the_clip_to_four_radii_or_where_noise_is_a_tenth(
-    distance: float, typical: float
-) -> None:
-    """The bin they are in stands for its geometric middle."""
-    assert _FAR == 4.0
-    table, rho = np.zeros((1200, 2)), 1e4
-    table[:1000, 0], table[1000:, 1] = 1.0, distance
-    for afford, near in ((1.0, typical <= 8.0), (typical * DOWN, typical <= 8.0), (typical * UP, True)):
-        found = widened(table, rho, 2.0, rows_that_afford(afford, rho), unchecked=(False, True))
-        assert found.left_out is not near
-        assert found.outside == pytest.approx(1.0 / 6.0 if near else 0.0, abs=1e-3)
-        assert found.rho == pytest.approx(0.9 * rho, rel=1e-12)
-        if not near:
-            assert found.radius == 2.0
-    one = np.vstack([np.ones((1000, 2)), [[0.0, distance]]])
-    assert widened(one, rho, 2.0, rows_that_afford(1.0, rho), unchecked=(False, True)).left_out is (typical > 8.0)
-    # Checked, they are rows like others, however far.
-    far = widened(table, rho, 2.0, rows_that_afford(1.0, rho), unchecked=(False, False))
-    assert (far.left_out, far.outside) == (False, pytest.approx(1.0 / 6.0, abs=1e-3))
 
 
 def warned(
@@ -664,32 +544,9 @@ def test_every_warning_begins_where_it_should() -> None:
     ]
 
 
-def test_noise_is_most_of_a_release_where_it_is_above_the_signal() -> None:
-    """√(d(d + 1)/2) deviations against √d, or more where the clip had to be widened and is filled."""
-    limit = 2.0 / math.sqrt(10.0)
-    assert [warned(noise=limit * f) for f in (DOWN, UP)] == [[], ["noise-above-covariance"]]
-    assert [warned(noise=limit * f, radius=4.0, fill=0.25) for f in (DOWN, UP)] == [[], ["noise-above-covariance"]]
-    assert [warned(noise=3.0 * limit * f, radius=4.0, fill=0.75) for f in (DOWN, UP)] == [
-        [],
-        ["noise-above-covariance"],
-    ]
-
-
-def test_a_ball_that_is_full_is_warned_of_where_the_clip_is_the_planned_one() -> None:
-    """From halfway between d and radius² on, and four deviations of the noise on the trace."""
-    limit = (4 + 9) / (2 * 9) + 4 * 0.05 * 2 / 9
-    assert [warned(fill=limit * f, noise=0.05) for f in (DOWN, UP)] == [[], ["rows-outside-bounds"]]
-    assert [warned(fill=limit * f, noise=0.05, outside=0.5) for f in (DOWN, UP)] == [[], ["rows-outside-bounds"]]
-    assert warned(fill=1.0, noise=0.05, radius=3.0 * UP) == []
-    narrow = (4 + 9) / (2 * 9) + 4 * 0.05 * 2 / 4
-    assert [warned(fill=narrow * f, noise=0.05, radius=2.0) for f in (DOWN, UP)] == [[], ["rows-outside-bounds"]]
-
-
 # What CoinPress takes from its options, the schema and the budget before any row is read.
 
 UNBOUNDED = MomentShape(3, n_rows=1000, mean=False, row_norm=None)
-ROUGH_OF_PLAN = RoughScale(least=(0.5, 2.0, 0.1), largest=(5.0, 2.0, 0.3), radius=(1.0, 4.0, 0.5), span=(0.0, 0.0, 2.0))
-INFINITE = (math.inf, math.nan)
 
 
 def plan(mechanism: CoinPress, shape: MomentShape = UNBOUNDED, rho: float = 0.5, neighbors: str = "replace_one") -> Any:
@@ -718,140 +575,6 @@ def test_the_edges_of_what_options_may_be(kind: Any) -> None:
         PaperCoinPress(constants="none")  # type: ignore[arg-type]
 
 
-def test_the_last_clip_is_widened_with_practical_constants_alone() -> None:
-    found = {
-        (constants, clip): PaperCoinPress(constants=constants, clip=clip).widens_last_clip
-        for constants in ("practical", "paper")
-        for clip in ("adaptive", "gaussian")
-    }
-    assert [key for key, widens in found.items() if widens] == [("practical", "adaptive")]
-
-
-def test_a_range_of_eigenvalues_is_positive_ordered_and_finite() -> None:
-    assert checked_eigenvalue_bounds((2, 2)) == (2.0, 2.0)
-    assert checked_eigenvalue_bounds((5e-324, 1.7e308)) == (5e-324, 1.7e308)
-    for bounds in ((0.0, 1.0), (-1.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0), (1.0, math.nan)):
-        with refused("give (lowest, highest) with 0 < lowest ≤ highest, finite"):
-            checked_eigenvalue_bounds(bounds)
-        with refused("give (lowest, highest) with 0 < lowest ≤ highest, finite"):
-            CoinPress(eigenvalue_bounds=bounds)
-    kept = CoinPress(eigenvalue_bounds=[1, 3], mean_radius=0.0)  # type: ignore[arg-type]
-    assert kept.eigenvalue_bounds == (1.0, 3.0)
-    for radius in (-5e-324, *INFINITE):
-        with refused("must be", parameter="mean_radius"):
-            CoinPress(mean_radius=radius)
-
-
-def test_an_anchor_is_square_finite_symmetric_and_positive_definite() -> None:
-    kept = CoinPress(anchor=[[2, 1], [1, 2]]).anchor
-    assert kept == ((2.0, 1.0), (1.0, 2.0))
-    for anchor in ([[1.0, 2.0]], [1.0, 2.0], [[[1.0]]], [[1.0, 0.0], [0.0, math.inf]], [[math.nan]]):
-        with refused("must be a finite square matrix, got shape"):
-            CoinPress(anchor=anchor)  # type: ignore[arg-type]
-    assert CoinPress(anchor=[[1.0, 0.5], [0.5 * (1 + 5e-11), 1.0]]).anchor is not None
-    for off in (0.5 * (1 + 5e-10), 0.6, 0.0):
-        with refused("is not symmetric: pass (M + Mᵀ)/2 if the difference is"):
-            CoinPress(anchor=[[1.0, 0.5], [off, 1.0]])
-    with refused("is not symmetric: pass (M + Mᵀ)/2 if the difference is"):  # however small an entry
-        CoinPress(anchor=[[1.0, 0.0], [1e-300, 1.0]])
-    assert CoinPress(anchor=[[1e-9, 0.0], [0.0, 1.0]]).anchor is not None
-    for least in (0.0, -1e-3):
-        with refused("must be positive definite, but has an eigenvalue that is"):
-            CoinPress(anchor=[[least, 0.0], [0.0, 1.0]])
-
-
-def test_where_the_bounds_come_from() -> None:
-    """The options; else the scales of the columns, where no anchor is given; else the unit ball; else they are asked for."""
-    ball, scaled = MomentShape(3), MomentShape(3, row_norm=None, rough_scale=ROUGH_OF_PLAN)
-    both, nothing = MomentShape(3, rough_scale=ROUGH_OF_PLAN), MomentShape(3, row_norm=None)
-    spread, reach = 10.0**2 + 1.0**2 + 3.0**2, math.sqrt(2.0**2 + 2.0**2 + 5.0**2)
-    anchor = np.diag([1.0, 2.0, 3.0]).tolist()
-    assert CoinPress().bounds(ball) == (1e-6, 1.0, 1.0)
-    assert CoinPress(mean_radius=0.25).bounds(ball) == (1e-6, 1.0, 0.25)
-    assert CoinPress((1e-3, 2.0)).bounds(ball) == (1e-3, 2.0, 1.0)
-    assert CoinPress().bounds(scaled) == pytest.approx((0.1, spread, reach))
-    assert CoinPress(mean_radius=7.0).bounds(scaled) == pytest.approx((0.1, spread, 7.0))
-    assert CoinPress((1.0, 2.0)).bounds(scaled) == pytest.approx((1.0, 2.0, reach))
-    assert CoinPress().bounds(both) == pytest.approx((1e-6, 1.0, reach))
-    assert CoinPress((1.0, 2.0), 3.0, anchor).bounds(nothing) == (1.0, 2.0, 3.0)
-    for shape in (ball, scaled, both):  # of an anchor nothing is known
-        with refused("coinpress needs a rough range for the eigenvalues of the"):
-            CoinPress(mean_radius=3.0, anchor=anchor).bounds(shape)
-        with refused("coinpress needs a bound on the norm of the mean, which may"):
-            CoinPress((1.0, 2.0), anchor=anchor).bounds(shape)
-    with refused("the anchor has"):
-        CoinPress((1.0, 2.0), 3.0, np.eye(2).tolist()).bounds(ball)
-    for shape in (MomentShape(3, mean=False), MomentShape(3, mean=False, row_norm=None, rough_scale=ROUGH_OF_PLAN)):
-        assert CoinPress((1.0, 2.0), 9.0).bounds(shape) == (1.0, 2.0, 0.0)
-
-
-def first(mechanism: CoinPress, shape: MomentShape, radius: float) -> Ellipsoid:
-    return mechanism.first_ellipsoid(shape, radius)
-
-
-def test_the_first_ellipsoid_is_that_of_the_bounds() -> None:
-    """E[x xᵀ] ⪯ (highest + R²)·anchor, and a flag's rarer value at √(radius² − d)."""
-    ball = first(CoinPress(mean_radius=3.0), MomentShape(2), 5.0)
-    np.testing.assert_allclose(ball.linear, np.eye(2) / math.sqrt(10.0))
-    assert not ball.held.any()
-    assert (ball.center.tolist(), ball.unchecked.tolist()) == ([0.0, 0.0], [False, False])
-    assert ball.evidence.observations == ()
-    scaled = MomentShape(3, row_norm=None, rough_scale=ROUGH_OF_PLAN)
-    found = first(CoinPress((1.0, 2.0), 4.0), scaled, 4.0)
-    np.testing.assert_allclose(found.linear, np.diag([2.0, 0.5, 10.0]) / math.sqrt(18.0))
-    np.testing.assert_allclose(found.held, np.diag([0.0, 0.0, 2.0**2 / (16.0 - 3.0) * 100.0 / 18.0]), atol=1e-15)
-    # Where the radius leaves no room beside normal features, at distance 1.
-    close = first(CoinPress((1.0, 2.0), 4.0), scaled, 1.9)
-    np.testing.assert_allclose(close.held, np.diag([0.0, 0.0, 2.0**2 * 100.0 / 18.0]), atol=1e-15)
-    anchor = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 5.0]])
-    anchored = first(CoinPress((1.0, 2.0), 4.0, anchor.tolist()), scaled, 4.0)
-    np.testing.assert_allclose(anchored.linear @ anchored.linear.T, np.linalg.inv(anchor) / 18.0, atol=1e-12)
-    np.testing.assert_allclose(anchored.linear, anchored.linear.T, atol=1e-12)
-    np.testing.assert_allclose(
-        anchored.held, anchored.linear @ np.diag([0.0, 0.0, 4.0 / 13.0]) @ anchored.linear.T, atol=1e-12
-    )
-
-
-def test_the_edge_of_the_noise() -> None:
-    assert [spectral_edge(d) for d in (1, 2, 8, 50)] == [1.0, 2.0, 4.0, 10.0]
-
-
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("mean", [True, False])
-@pytest.mark.parametrize(("d", "n", "rho"), [(1, 50, 0.1), (7, 900, 2.0), (20, 4000, 0.05)])
-@pytest.mark.parametrize(
-    "options", [{}, {"constants": "paper"}, {"steps": 70}, {"steps": 1}, {"split": (1, 2, 5)}], ids=str
-)
-def test_radius_ridge_and_shares_are_those_of_the_derivation(
-    neighbors: str, mean: bool, d: int, n: int, rho: float, options: dict[str, Any]
-) -> None:
-    mechanism = (PaperCoinPress if "constants" in options else CoinPress)((0.5, 800.0), 20.0, **options)
-    shape = MomentShape(d, mean=mean, row_norm=None)
-    found = mechanism.step_rules(shape, float(n), rho, Neighbors.of(neighbors))
-    spread = (800.0 + (400.0 if mean else 0.0)) / 0.5
-    expected = rules(
-        d,
-        float(n),
-        rho,
-        spread,
-        replace=neighbors == "replace_one",
-        mean=mean,
-        paper="constants" in options,
-        steps=options.get("steps"),
-        split=options.get("split"),
-    )
-    assert found.n_rows == n
-    assert (found.radius, found.last_radius) == pytest.approx((expected.radius, expected.last_radius), rel=1e-5)
-    if isinstance(mechanism, PaperCoinPress):
-        early, last = mechanism.step_failures(found.schedule.n_steps)
-        assert covariance_theory(d, n, early, last).ridge == pytest.approx(expected.ridge, rel=1e-12)
-        assert early / 3.0 == pytest.approx(expected.failure, rel=1e-15)
-    assert found.schedule.shares == pytest.approx(expected.shares, rel=1e-3)
-    assert found.schedule.predicted_error == pytest.approx(expected.error, rel=1e-5)
-    assert found.schedule.scales[0] == spread
-    assert found.schedule.n_steps == len(found.schedule.scales) == len(expected.shares)
-
-
 def test_a_private_number_of_rows_is_stood_in_for_and_counted_first() -> None:
     """ρ/100 buys the count: noise of √(1/(2ρ/100))."""
     assert STAND_IN_ROWS == 1000
@@ -865,48 +588,3 @@ def test_a_private_number_of_rows_is_stood_in_for_and_counted_first() -> None:
     assert public.details["shares"] == public.rules.schedule.shares
     assert public.details["predicted_mahalanobis"] == public.rules.schedule.predicted_error
     assert public.rules == CoinPress((1.0, 10.0)).step_rules(UNBOUNDED, 1000.0, 0.5, Neighbors.REPLACE_ONE)
-
-
-def test_a_table_of_one_row_has_a_plan_and_an_empty_one_has_none() -> None:
-    one = plan(CoinPress((1.0, 10.0)), MomentShape(3, n_rows=1, mean=False, row_norm=None))
-    assert isinstance(one, CoinPressPlan)
-    assert one.rules is not None
-    assert one.rules.n_rows == 1.0
-    with refused("coinpress needs rows: this table is publicly empty"):
-        plan(CoinPress((1.0, 10.0)), MomentShape(3, n_rows=0, mean=False, row_norm=None))
-
-
-def test_a_budget_too_small_for_the_least_step_is_refused_and_one_just_large_enough_is_not() -> None:
-    """Noise of a step stays below 2^46 units of 2^−12: as if of sensitivity 6, at the share of the least step."""
-    least = 0.5 * (6.0 / 2.0**34) ** 2
-    for split in ((1, 1), (1, 7), (1.0,)):
-        share, mechanism = min(split) / sum(split), CoinPress((1.0, 10.0), split=split)
-        assert plan(mechanism, rho=least / share * (1 + 1e-6)).rho == least / share * (1 + 1e-6)
-        with refused("per entry would hide a table of any size: give a larger"):
-            plan(mechanism, rho=least / share * (1 - 1e-6))
-        # Not known beforehand, since the count is private: a share of 1/10,000.
-        private = MomentShape(3, mean=False, row_norm=None)
-        assert plan(mechanism, private, least * 1e4 * (1 + 1e-6), "add_remove").rules is None
-        with refused("per entry would hide a table of any size: give a larger"):
-            plan(mechanism, private, least * 1e4 * (1 - 1e-6), "add_remove")
-
-
-def test_what_is_said_of_it() -> None:
-    kind = dpm.mechanisms.CoinPress
-    assert sorted(kind.budget_kinds) == ["approximate", "zcdp"]
-    assert (kind.needs_row_norm, kind.counts_rows, kind.registry_name()) == (False, True, "coinpress")
-    assert "anchor" not in repr(kind(anchor=np.eye(2).tolist()))
-    assert kind().options == {
-        "clip": "adaptive",
-        "steps": None,
-        "split": None,
-        "eigenvalue_bounds": None,
-        "mean_radius": None,
-        "anchor": None,
-    }
-
-
-def test_the_papers_clip_for_one_row_is_that_of_one_row() -> None:
-    found = PaperCoinPress((1.0, 10.0), steps=1).step_rules(UNBOUNDED, 1.0, 0.5, Neighbors.REPLACE_ONE)
-    log = math.log(4.0 / 0.05)
-    assert found.last_radius**2 == pytest.approx(3.0 + 2.0 * math.sqrt(3.0 * log) + 2.0 * log, rel=1e-12)

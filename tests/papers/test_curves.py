@@ -139,15 +139,7 @@ def test_degrees_are_safe_smallest_and_invert_the_scale(neighbors, scale):
     assert curves.additive_wishart_degrees(0.7, 1e-6, smallest, neighbors) == m
 
 
-@pytest.mark.parametrize("neighbors", RELATIONS)
-@pytest.mark.parametrize("m", [1, 2, 3])
-def test_few_degrees_invert_the_scale(neighbors, m):
-    """Where fewer would not do: the curve of one degree is not taken for that of two."""
-    scale = curves.additive_wishart_scale(0.7, 0.05, m, neighbors)
-    assert curves.additive_wishart_degrees(0.7, 0.05, scale, neighbors) == m
-    assert curves.additive_wishart_degrees(0.7, 0.05, scale * (1 - 1e-6), neighbors) == m + 1
-
-
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "m", "scale"), [(0.3, 2, 1.0), (0.5, 6, 0.4), (0.1, 12, 1.0)])
 @pytest.mark.parametrize("d", [2, 4])
 def test_worst_pairs_by_explicit_noise(d, epsilon, m, scale):
@@ -162,6 +154,7 @@ def test_worst_pairs_by_explicit_noise(d, epsilon, m, scale):
     assert agrees(replace_one, *max(without_row, with_row, replaced))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("epsilon", "m", "scale"), [(0.3, 1, 1.0), (0.3, 3, 0.5), (0.8, 12, 0.3)])
 def test_no_other_pair_is_worse(epsilon, m, scale):
     generator = np.random.default_rng(32)
@@ -177,18 +170,6 @@ def test_no_other_pair_is_worse(epsilon, m, scale):
                 assert simulated < bounds[name] + 4 * error
 
 
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_tends_to_the_gaussian_mechanism(neighbors):
-    sensitivity = math.sqrt(2.0) if neighbors == "replace_one" else 1.0
-    gaussian = curves.gaussian_noise_scale(1.0, 1e-6, sensitivity)
-    ratios = [
-        curves.additive_wishart_scale(1.0, 1e-6, m, neighbors) * math.sqrt(2 * m) / gaussian
-        for m in (100, 10_000, 1_000_000)
-    ]
-    assert ratios[0] > ratios[1] > ratios[2] > 1.0
-    assert ratios[2] < 1.005
-
-
 def test_refuses_nonsense():
     with refused("must be", parameter="excess_degrees"):
         curves.additive_wishart_delta(1.0, 0.5, 1.0, "add_remove")
@@ -196,18 +177,6 @@ def test_refuses_nonsense():
         curves.additive_wishart_degrees(1.0, 1e-6, 0.0, "add_remove")
     with refused("is not a neighboring relation: use 'add_remove' (the number"):
         curves.additive_wishart_scale(1.0, 1e-6, 5, "neither")
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 1.0, 1e3, 1e15])
-def test_extreme_arguments_give_a_probability(neighbors, epsilon):
-    for m in (1, 1.5, 2, 1e3, 2.0**26):
-        for scale in (1e-12, 1e-3, 1.0, 1e9):
-            for log_delta in (
-                curves.additive_wishart_log_delta(epsilon, m, scale, neighbors),
-                curves.wishart_sampling_log_delta(epsilon, m, scale, neighbors),
-            ):
-                assert log_delta <= 0.0
 
 
 # The bound for Wishart draws around matrices with raised eigenvalues: its lemma, its formula, and other pairs.
@@ -323,6 +292,7 @@ def test_one_direction_that_takes_it_all_is_the_worst_of_orders_above_two(beta):
     assert log_moment(-0.5, 0.3) > log_moment(0.5, 0.3)
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize(("epsilon", "degrees", "ratio"), [(0.4, 6, 4.0), (0.5, 16, 6.0), (1.0, 3, 2.0)])
 def test_no_pair_is_worse(epsilon, degrees, ratio):
     generator = np.random.default_rng(32)
@@ -338,22 +308,6 @@ def test_no_pair_is_worse(epsilon, degrees, ratio):
         assert simulated < bound + 4 * error
         found.append(simulated)
     assert max(found) > bound / 12  # and the bound is not idle
-
-
-def test_monotone_and_bounded():
-    deltas = [curves.raised_wishart_log_delta(0.7, 9, ratio) for ratio in np.geomspace(0.5, 500, 60)]
-    assert np.all(np.diff(deltas) <= 0)
-    assert deltas[0] == 0.0
-    deltas = [curves.raised_wishart_log_delta(0.7, degrees, 25.0) for degrees in range(1, 200, 5)]
-    assert np.all(np.diff(deltas) > 0)
-
-
-@pytest.mark.parametrize("degrees", [1, 2, 17, 400, 12_345])
-def test_degrees_invert_the_ratio(degrees):
-    ratio = curves.raised_wishart_ratio(0.8, 1e-7, degrees)
-    assert curves.raised_wishart_degrees(0.8, 1e-7, ratio) == degrees
-    assert curves.raised_wishart_delta(0.8, degrees + 1, ratio) > 1e-7 * (1 - 1e-8)
-    assert curves.raised_wishart_degrees(0.8, 1e-7, 1.5) == 0
 
 
 def test_arguments_are_checked():
@@ -434,6 +388,7 @@ def test_add_remove_against_many_digits_and_inversion(degrees, epsilon, delta):
     assert reference_add_remove(epsilon, degrees, padding * (1 - 1e-6)) > delta
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "delta", "degrees"), [(1.0, 1e-6, 50), (0.1, 1e-3, 8), (3.0, 1e-12, 2), (0.5, 1e-30, 40)]
 )
@@ -456,6 +411,7 @@ def test_worst_pair_by_explicit_projection(neighbors, epsilon, degrees, padding)
     assert agrees(curves.wishart_sampling_delta(epsilon, degrees, padding, neighbors), *simulated)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_of_sampling_no_other_pair_is_worse(neighbors):
     generator = np.random.default_rng(23)
@@ -475,15 +431,6 @@ def test_of_sampling_no_other_pair_is_worse(neighbors):
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_monotone_in_padding_and_degrees(neighbors):
-    paddings = np.geomspace(0.1, 500, 40)
-    deltas = [curves.wishart_sampling_log_delta(0.7, 9, padding, neighbors) for padding in paddings]
-    assert np.all(np.diff(deltas) < 0)
-    deltas = [curves.wishart_sampling_log_delta(0.7, degrees, 20.0, neighbors) for degrees in range(1, 200, 5)]
-    assert np.all(np.diff(deltas) > 0)
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("padding", [3.0, 30.0, 99.995, 1000.0])
 def test_degrees_are_safe_and_largest(neighbors, padding):
     epsilon, delta = 1.0, 1e-4
@@ -494,13 +441,6 @@ def test_degrees_are_safe_and_largest(neighbors, padding):
     degrees = curves.wishart_sampling_degrees(epsilon, delta, padding, neighbors)
     assert curves.wishart_sampling_delta(epsilon, degrees, padding, neighbors) <= delta
     assert curves.wishart_sampling_delta(epsilon, degrees + 1, padding, neighbors) > delta * (1 - 1e-8)
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-@pytest.mark.parametrize("degrees", [1, 2, 17, 400, 12_345])
-def test_degrees_invert_padding(neighbors, degrees):
-    padding = curves.wishart_sampling_padding(0.8, 1e-7, degrees, neighbors)
-    assert curves.wishart_sampling_degrees(0.8, 1e-7, padding, neighbors) == degrees
 
 
 def renyi_divergence(order, degrees, padding, neighbors):
@@ -514,6 +454,7 @@ def renyi_divergence(order, degrees, padding, neighbors):
     return 0.5 * degrees * either
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("order", [1.3, 2.0, 5.0, 10.9])
 @pytest.mark.parametrize("padding", [10.0, 40.0])
 def test_renyi_divergence_by_quadrature(order, padding):
@@ -547,14 +488,6 @@ def test_renyi_conversion_is_sound_and_not_far_off(neighbors):
     )
     assert exact < converted < 30 * exact
     assert renyi_divergence(1 + padding, degrees, padding, neighbors) == math.inf
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_group_path_is_sound_and_wasteful(neighbors):
-    step = 0.5, 1e-6 / (1 + math.exp(0.5))  # a replacement is a removal and an addition
-    by_group = curves.wishart_sampling_padding(*step, 50, "add_remove")
-    assert by_group == pytest.approx(54.3, abs=0.05)
-    assert by_group > curves.wishart_sampling_padding(1.0, 1e-6, 50, neighbors)
 
 
 @pytest.mark.parametrize("arguments", [(1.0, 0.5, 10.0), (1.0, 5, 0.0), (-1.0, 5, 1.0), (math.nan, 5, 1.0)])

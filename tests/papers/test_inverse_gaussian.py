@@ -42,6 +42,7 @@ def largest_change(bound, neighbors, trials, seed):
     return largest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("bound", [0.3, 1.5, 60.0])
 def test_sensitivity_holds_without_the_assertion(neighbors, bound):
@@ -100,6 +101,7 @@ def test_parts_together_are_one_gaussian_mechanism_of_the_stated_cost(neighbors,
         assert curves.gaussian_delta(2.0, distance * 1.0001, 1.0) > 1e-7
 
 
+@pytest.mark.long
 def test_law_of_the_released_inverse():
     table = np.random.default_rng(2).uniform(-0.57, 0.57, (400, 3))
     plan = InverseGaussian(20.0).plan(MomentShape(3, n_rows=400, mean=False), PrivacyBudget.zcdp(0.5), "replace_one")

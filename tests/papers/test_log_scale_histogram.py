@@ -18,7 +18,6 @@ from dpmoments.mechanisms.means import LogScaleHistogramMean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.log_scale_histogram import (
     _AUGMENTATION,
-    _MAX_EXPONENT,
     _UPPER_QUARTILE,
     OctaveHistogram,
     _float_line,
@@ -62,6 +61,7 @@ def run(
     )
 
 
+@pytest.mark.long(sets=None)
 @every_relation
 @every_budget
 @pytest.mark.parametrize(("offset", "scale"), [(0.0, 1.0), (1e3, 1e-6), (-1e9, 1e6), (0.0, 1e40), (30.0, 1e-40)])
@@ -108,34 +108,7 @@ def test_columns_of_any_shape_and_number() -> None:
         assert found.diagnostics["half_widths"][2] >= 50.0
 
 
-def test_a_wider_clip_where_tails_are_heavy_and_a_warning_where_it_is_not_wide_enough() -> None:
-    rng = np.random.default_rng(4)
-    normal, heavy = rng.normal(size=20_000), rng.standard_t(2, 20_000)
-    radii = [run(values, BUDGETS[2]).diagnostics["radius"] for values in (normal, heavy)]
-    assert radii[0] < 5.0 < 10.0 < radii[1]
-    far = np.where(rng.random(20_000) < 0.05, 1e9, normal)  # seen, and worth the noise
-    found = run(far, BUDGETS[2])
-    assert found.covariance[0, 0] == pytest.approx(np.var(far), rel=0.05)
-    # 30 of 1,000 rows at ε = 1 are neither seen nor can they be counted; that they could be there is said.
-    hidden = np.where(np.arange(1000) < 30, 1e3, rng.normal(size=1000))
-    found = run(hidden, BUDGETS[0], REPLACE_ONE)
-    assert found.covariance[0, 0] < 10.0
-    assert "values-unseen" in codes(found.diagnostics["warnings"])
-    clipped = np.where(np.arange(4000) < 280, 1e6, rng.normal(size=4000))
-    found = run(clipped, PrivacyBudget.pure(0.25), REPLACE_ONE)
-    assert found.diagnostics["radius"] < 1e3
-    assert {"values-clipped", "values-unseen"} & {*codes(found.diagnostics["warnings"])}
-
-
-@pytest.mark.parametrize("level", [0.0, 5.0, -1e9, 1e40])
-def test_a_constant_column_is_told_to_the_last_places(level: float) -> None:
-    for budget in BUDGETS:
-        found = run(np.full(5000, level), budget)
-        assert abs(found.mean[0] - level) <= 1e-14 * abs(level) + 1e-58
-        assert abs(found.covariance[0, 0]) <= 1e-28 * level**2 + 1e-100
-        assert "values-mostly-equal" in codes(found.diagnostics["warnings"])
-
-
+@pytest.mark.long
 def test_too_few_rows_are_warned_of_and_never_stop_a_run() -> None:
     rng = np.random.default_rng(5)
     for neighbors in Neighbors:
@@ -147,24 +120,6 @@ def test_too_few_rows_are_warned_of_and_never_stop_a_run() -> None:
                     if n < 20:
                         assert "location-lost" in codes(found.diagnostics["warnings"])
     assert np.isfinite(run(np.empty(0), BUDGETS[0]).gram).all()
-
-
-def test_values_beyond_the_stated_range_count_at_its_ends() -> None:
-    values = np.full(3000, 1e300)
-    for of in (None, LogScaleHistogramMean()):
-        found = run(values, BUDGETS[0], of=of)
-        assert 1.0 < found.mean[0] / 2.0**_MAX_EXPONENT < 10.0
-        center = found.diagnostics["center" if of is None else "centers"]
-        np.testing.assert_allclose(center, 2.0**_MAX_EXPONENT, rtol=0.02)
-        assert "values-clipped" in codes(found.diagnostics["warnings"])
-    assert np.isfinite(run(np.where(np.arange(3000) % 2, 1e300, -1e300), BUDGETS[0]).gram).all()
-
-
-def test_the_order_of_rows_changes_no_bit() -> None:
-    values = np.random.default_rng(6).normal(7.0, 2.0, 2000)
-    for budget in BUDGETS:
-        first, sorted_rows = run(values, budget, seed=3), run(np.sort(values), budget, seed=3)
-        assert (first.gram, first.sum, first.count) == (sorted_rows.gram, sorted_rows.sum, sorted_rows.count)
 
 
 # What is drawn ----------------------------------------------------------------------------------------------------------------
@@ -206,23 +161,7 @@ def test_every_sensitivity_is_attained_by_one_row(budget: PrivacyBudget, neighbo
         assert 0.9999 < share <= 1.0 + 1e-9 or what.startswith("rows far"), what
 
 
-@every_relation
-def test_scores_are_the_distances_of_the_median_from_the_ranks_of_a_cell(neighbors: Neighbors) -> None:
-    values = np.concatenate([np.random.default_rng(8).normal(2.0, 0.7, 99), [1e300, -1e300, 0.0, 0.0]])
-    recorder = Recorder(plan_for(values, BUDGETS[0], neighbors), insecure_generator(0))
-    _private_center(rows_of(values, neighbors), recorder, PrivacyBudget.pure(0.5), feature=0, n_rows=103.0)
-    scores, edges = recorder.exchanges[0].query, _float_line()
-    assert len(edges) == 2 * (64 * 400 + 1)
-    places = [0, 1, len(edges) // 2 - 1, *np.searchsorted(edges, [0.5, 2.0, 2.1, 4.0]), len(edges) - 2]
-    for place in places:
-        left = 0 if place == 0 else sum(values < edges[place])
-        right = len(values) if place == len(edges) - 2 else sum(values < edges[place + 1])
-        expected = [abs(2 * rank - len(values)) for rank in (left, right)]
-        within = 2 * left <= len(values) <= 2 * right
-        assert scores[place] == (0 if within else -min(expected))
-    assert edges[np.argmax(scores)] <= np.median(values) < edges[np.argmax(scores) + 1]
-
-
+@pytest.mark.long
 @every_relation
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("budget", [BUDGETS[0], BUDGETS[2]], ids=lambda budget: str(budget.kind))
@@ -281,28 +220,7 @@ def test_the_fullest_octave_and_the_quartile() -> None:
     assert (constant.fullest, constant.scale, constant.upper_quartile(50.0)) == (0, 2.0**-40, 2.0**-40)
 
 
-def test_a_clip_leaves_as_many_normal_rows_beyond_as_the_noise_counts() -> None:
-    n = 100_000
-    distances = np.abs(np.random.default_rng(11).normal(0.0, 3.0, n))
-    for noise in (10.0, 100.0, 1000.0):
-        # The histogram's own noise hides all that is beyond the bulk: else the clip would go out to what is seen.
-        radius = octaves(distances, noise=2000.0).clip_radius(2, noise, float(n))
-        assert 0.1 * noise < (distances > radius).sum() < 2.0 * noise
-        assert radius / 3.0 == pytest.approx(stats.norm.isf(noise / n / 2.0), rel=0.1)
-    assert octaves(distances).clip_radius(2, 0.0, float(n)) > distances.max()
-
-
-def test_a_clip_goes_out_to_far_rows_where_they_are_worth_the_noise() -> None:
-    distances = np.concatenate([np.abs(np.random.default_rng(12).normal(size=900)), np.full(100, 1000.0)])
-    for power in (1, 2):
-        assert octaves(distances).clip_radius(power, 1.0, 1000.0) >= 1000.0
-        assert octaves(distances).clip_radius(power, 3000.0, 1000.0) < 100.0
-        # Rows that do not stand out of the histogram's noise are no reason.
-        assert octaves(distances, noise=50.0).clip_radius(power, 1.0, 1000.0) < 10.0
-    # Laplace noise has longer tails: of the same deviation it hides more rows.
-    assert octaves(distances, 10.0, pure=True).least_seen > 1.5 * octaves(distances, 10.0).least_seen
-
-
+@pytest.mark.slow
 def test_what_a_search_finds_is_near_the_median_as_often_as_the_exponential_mechanism_says() -> None:
     """Of two clusters the larger holds the median; a chance to choose the other is e^(−εs/2Δ), s the difference of scores."""
     values = np.concatenate([np.full(30, 8.0), np.full(10, 1.0)])

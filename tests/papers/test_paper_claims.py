@@ -51,6 +51,8 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.said import refused
 
+pytestmark = pytest.mark.long
+
 AD = IterativeEigenvectors(allocation="adaptive", calibration="paper")
 
 ONE, COLLINEAR = single_regression(), multiple_regressions(True)
@@ -220,6 +222,7 @@ def test_the_ridge_of_coinpress_bounds_sampling_and_noise() -> None:
         assert (found > loose * bound).mean() > failure
 
 
+@pytest.mark.slow
 def test_what_appendix_c_says_of_the_dimension() -> None:
     """C.1: the gap between AD and KT grows with d; Gaussian noise over AD grows at small ε, below 1. AD: slower than d."""
     summed = {d: SummedOnce(algorithm_3(10_000, d)) for d in (5, 40, 160)}
@@ -236,6 +239,7 @@ def test_what_appendix_c_says_of_the_dimension() -> None:
     assert 0.5 < rate < 1.0
 
 
+@pytest.mark.slow
 def test_one_long_direction_in_an_unknown_place() -> None:
     """Lecture 18, section 2.2: Σ = I + (κ − 1)uuᵀ, which no scaling known beforehand serves; both recursive estimators find u."""
     d, kappa, rng = 6, 1e4, np.random.default_rng(2)
@@ -399,6 +403,7 @@ def test_the_split_by_roots_has_a_better_guarantee_than_equal_parts(spectrum: tu
         assert by_roots < 1.06 * in_proportion
 
 
+@pytest.mark.slow
 def test_symq_depends_on_the_radius_at_an_eighth_of_the_budget() -> None:
     """Biswas et al., section 3: their ρ = ε²/2 of a choice is 8 times what its bounded range costs, ε²/8."""
 

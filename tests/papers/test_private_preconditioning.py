@@ -20,6 +20,8 @@ from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows.rows import Rows
 from support.said import codes, refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 BOUNDS = (1.0, 100.0)
 
 
@@ -173,83 +175,3 @@ def test_a_run_is_the_references(replace: bool, d: int, options: dict[str, Any],
     assert np.array_equal(found.gram, found.gram.T)
     assert (found.count, found.sum, found.center) == (n if replace else None, None, None)
     assert codes(found.diagnostics["warnings"]) == ["rounds-too-noisy"] * noisy_rounds
-
-
-def test_an_eigenvalue_at_the_threshold_is_halved() -> None:
-    np.testing.assert_array_equal(_shrink_long(np.diag([4.0, 3.0, 5.0]), 4.0), np.diag([0.5, 1.0, 0.5]))
-
-
-def test_warnings_begin_where_the_noise_is_a_tenth_of_the_bound_and_where_rows_are_fewer_than_features() -> None:
-    """The noise's edge is √(2d) deviations, 4 at d = 8; the last step tests nothing."""
-    plan = dpm.mechanisms.PrivatePreconditioning(BOUNDS).plan(
-        MomentShape(8, n_rows=8, mean=False, row_norm=None), PrivacyBudget.zcdp(1.0), "replace_one"
-    )
-
-    def said(scales: list[float], n_rows: float = 8.0) -> list[str]:
-        steps = [{"noise_scale": scale, "kappa": 80.0} for scale in scales]
-        return codes(plan._warnings(steps, n_rows))
-
-    assert said([0.0, 2.0, 100.0]) == []
-    noisy = ["rounds-too-noisy"]
-    assert said([2.0 * (1 + 1e-12), 0.0, 0.0]) == said([0.0, 2.0 * (1 + 1e-12), 0.0]) == noisy
-    assert said([0.0], 8.0 * (1 - 1e-12)) == ["fewer-rows-than-features"]
-
-
-def test_the_edges_of_its_options_and_what_it_is_said_to_do() -> None:
-    kind = dpm.mechanisms.PrivatePreconditioning
-    assert kind(eigenvalue_bounds=[1, 3]).eigenvalue_bounds == (1.0, 3.0)  # type: ignore[arg-type]
-    assert (kind().stop_at, kind().clip_constant, kind().failure) == (8.0, 2.0, 0.05)
-    kind(stop_at=8.0, clip_constant=5e-324, failure=5e-324)
-    kind(failure=1.0 - 2.0**-53)
-    for options in (
-        *({"stop_at": value} for value in (8.0 * (1 - 1e-15), math.inf, math.nan)),
-        *({"clip_constant": value} for value in (0.0, -1.0, math.inf, math.nan)),
-        *({"failure": value} for value in (0.0, -0.5, 1.0, math.nan)),
-    ):
-        with refused("must be", parameter=next(iter(options))):
-            kind(**options)
-    assert sorted(kind.budget_kinds) == ["approximate", "zcdp"]
-    assert (kind.needs_row_norm, kind.counts_rows) == (False, True)
-
-
-def test_bounds_rounds_and_refusals_of_a_plan() -> None:
-    kind, budget = dpm.mechanisms.PrivatePreconditioning, PrivacyBudget.zcdp(1.0)
-    ball = MomentShape(3, n_rows=1, mean=False)
-    assert kind().bounds(ball) == (1e-6, 1.0)
-    assert kind((2.0, 3.0)).bounds(ball) == (2.0, 3.0)
-    assert kind().plan(ball, budget, "replace_one").n_rounds == math.ceil(math.log(1e6 / 8.0) / math.log(1.0 / 0.9))
-    assert kind(stop_at=1e3).plan(ball, budget, "replace_one").n_rounds == math.ceil(
-        math.log(1e3) / math.log(1.0 / 0.9)
-    )
-    for highest, rounds in ((8.0, 0), (8.0 * (1 + 1e-9), 1), (8.0 / 0.9 * (1 - 1e-9), 1), (8.0 / 0.9 * (1 + 1e-9), 2)):
-        assert kind((1.0, highest)).plan(ball, budget, "replace_one").n_rounds == rounds
-    with refused("private-preconditioning needs rows: this table is publicly"):
-        kind().plan(MomentShape(3, n_rows=0, mean=False), budget, "replace_one")
-    # Half of the budget is for the rounds, in equal parts; each must buy a noise that the lattice can hold.
-    least = 0.5 * (6.0 / 2.0**34) ** 2
-    for highest, share in ((8.0, 1.0), (8.5, 0.5), (80.0, 0.5 / 22)):
-        mechanism = kind((1.0, highest))
-        assert mechanism.plan(ball, PrivacyBudget.zcdp(least / share * (1 + 1e-9)), "replace_one").cost.rho > 0.0
-        with refused("per entry would hide a table of any size: give a larger"):
-            mechanism.plan(ball, PrivacyBudget.zcdp(least / share * (1 - 1e-9)), "replace_one")
-
-
-def test_the_clip_is_the_lectures() -> None:
-    mechanism = dpm.mechanisms.PrivatePreconditioning((1.0, 10.0), failure=0.1, clip_constant=3.0)
-    shape = MomentShape(4, n_rows=200, mean=False, row_norm=None)
-    plan = mechanism.plan(shape, PrivacyBudget.zcdp(1.0), "replace_one")
-    rows = Rows.of(np.zeros((200, 4)), dpm.Schema.unbounded(4), neighbors="replace_one")
-    steps = run_plan(plan, rows, insecure_generator(0)).diagnostics["steps"]
-    for step, kappa in zip(steps, (10.0, 9.0), strict=False):
-        assert step["radius"] == pytest.approx(math.sqrt(3.0 * kappa * 4 * math.log(2000.0)))
-
-
-def test_a_private_count_of_nothing_is_taken_for_one_row() -> None:
-    """Noise on the count of an empty table is below 1 half of the time."""
-    mechanism = dpm.mechanisms.PrivatePreconditioning((1.0, 10.0))
-    plan = mechanism.plan(MomentShape(2, mean=False, row_norm=None), PrivacyBudget.zcdp(1.0), "add_remove")
-    rows, radii = Rows.of(np.zeros((0, 2)), dpm.Schema.unbounded(2), neighbors="add_remove"), list[float]()
-    for seed in range(8):
-        radii.append(run_plan(plan, rows, insecure_generator(seed)).diagnostics["steps"][0]["radius"])
-    assert min(radii) == pytest.approx(math.sqrt(2.0 * 10.0 * 2 * math.log(1.0 / 0.05)))
-    assert max(radii) > min(radii)

@@ -1,9 +1,7 @@
 """Iterative eigenvectors and Kapralov–Talwar: privacy of a draw, what a run spends, and the plain algorithm beside."""
 
 import math
-import warnings
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +10,6 @@ from numpy.testing import assert_allclose
 import dpmoments as dpm
 import dpmoments.privacy.sampling as sampling
 from contracts.cases import run_plan
-from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.datasets import amin_synthetic
 from dpmoments.papers.laws import Directions
@@ -21,12 +17,13 @@ from dpmoments.papers.mechanisms.eigenvectors import temperature
 from dpmoments.papers.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
-from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
 from dpmoments.privacy.unit import Neighbors
 from support.opened_filter import Unchecked
 from support.said import refused
+
+pytestmark = pytest.mark.long(sets=None)
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 BOTH = [ADD_REMOVE, REPLACE_ONE]
@@ -207,6 +204,7 @@ def plain_run(table, plan, generator):
     return estimate
 
 
+@pytest.mark.long
 class TestAgainstThePlainAlgorithm:
     TABLE = amin_synthetic(30, 3, np.random.default_rng(3))
 
@@ -223,6 +221,7 @@ class TestAgainstThePlainAlgorithm:
         rows, generator = rows_of(self.TABLE, plan.neighbors), insecure_generator(5)
         return [run(plan, rows, generator).gram for _ in range(n_runs)]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("allocation", "budget", "neighbors"),
         [
@@ -301,6 +300,7 @@ class TestKapralovTalwar:
         assert_allclose(noisy.gram, table.T @ table - remaining, atol=1e-4)
 
 
+@pytest.mark.long
 class TestAccuracy:
     """Mean error over fixed seeds: what the options are for."""
 
@@ -312,6 +312,7 @@ class TestAccuracy:
         errors = [np.linalg.norm(run_plan(plan, rows, insecure_generator(seed)).gram - gram) for seed in range(40)]
         return np.mean(errors) / len(self.TABLE)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("budget", [PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.05)], ids=["pure", "zcdp"])
     def test_allocations_in_order(self, budget):
         uniform, adaptive, gaps = (
@@ -329,6 +330,7 @@ class TestAccuracy:
         assert self.error(IterativeEigenvectors(), budget, ADD_REMOVE) < 0.85 * best
 
 
+@pytest.mark.long
 class TestOptions:
     def test_rank(self):
         table = amin_synthetic(60, 5, np.random.default_rng(2))
@@ -404,21 +406,6 @@ class TestOptions:
             assert_allclose(math.sqrt(np.mean(np.sum(np.square(errors), axis=1))), expected, rtol=0.12)
 
 
-@pytest.mark.parametrize("mechanism", [dpm.mechanisms.IterativeEigenvectors(), dpm.mechanisms.KapralovTalwar()])
-def test_eigenvalues_of_a_huge_table_do_not_overflow(mechanism: Any) -> None:
-    """At 2^23 rows one way an eigenvalue passed 2^63 lattice units, and came out as −2^63 with a warning on one side alone."""
-    plan = mechanism.plan(MomentShape(2, mean=False), PrivacyBudget.pure(1.0), ADD_REMOVE)
-    queries = []
-    for n_rows in (2**23 - 1, 2**23, 2**50):
-        recorder = Recorder(plan, insecure_generator(0))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            plan._noisy_eigenvalues(np.diag([float(n_rows), 1.0]), None, recorder)
-        queries.append([int(value) for value in recorder.exchanges[0].query])
-    unit = 4**plan.bits
-    assert queries == [[unit, (2**23 - 1) * unit], [unit, 2**23 * unit], [unit, 2**50 * unit]]
-
-
 @pytest.mark.parametrize("allocation", ["gaps", "adaptive", "uniform"])
 @pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])
 @pytest.mark.parametrize("failure", [0.05, 0.4])
@@ -435,56 +422,3 @@ def test_weights_of_directions_minimize_the_loss_that_is_expected(allocation, bu
     power = 1 / 2 if plan.pure else 2 / 3
     expected = np.ones(4) if allocation == "uniform" else (np.array(loss) + noise) ** power
     assert_allclose(plan._weights(eigenvalues), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("neighbors", BOTH)
-@pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])
-def test_shares_of_the_budget_are_those_at_which_noise_is_a_fifth(neighbors, budget):
-    pure, d = budget.kind is BudgetKind.PURE, 3
-    made = sorted_eigenvalues_l1 if pure else sorted_eigenvalues_l2
-    amount = budget.epsilon if pure else budget.rho
-    least = 0.2 if pure else 0.1
-    clipped = set()
-    for n_rows in (None, 10, *map(int, np.geomspace(12, 400, 25)), 10**6):
-        plan = IterativeEigenvectors().plan(MomentShape(d, n_rows=n_rows), budget, neighbors)
-        of_sum = plan.sum_scale * (plan.sum_budget.epsilon if pure else math.sqrt(2.0 * plan.sum_budget.rho))
-
-        def share(sensitivity, low, high, rows=n_rows):
-            if rows is None:
-                return low
-            noise = sensitivity * math.sqrt(d) * (math.sqrt(2.0) / amount if pure else 1.0 / math.sqrt(2.0 * amount))
-            found = min(max((noise / (0.2 * rows)) ** (1 if pure else 2), low), high)
-            clipped.add((low, found in (low, high)))
-            return found
-
-        sum_share, eigenvalue_share = share(of_sum, 0.1, 0.3), share(made(neighbors, d).value, least, 0.5)
-        parts = [plan.sum_budget, plan.eigenvalue_budget, plan.direction_budget]
-        spent = [part.epsilon if pure else part.rho for part in parts]
-        rest = 1.0 - sum_share
-        assert_allclose(
-            np.array(spent) / amount, [sum_share, rest * eigenvalue_share, rest * (1.0 - eigenvalue_share)], rtol=1e-9
-        )
-    assert len(clipped) >= 2
-
-
-def test_which_shares_and_plans_there_are():
-    for share in (0.01, 0.99):
-        IterativeEigenvectors(sum_share=share, eigenvalue_share=share)
-        KapralovTalwar(sum_share=share, eigenvalue_share=share)
-    for calibration, says in (("tight", False), ("paper", True)):
-        plan = IterativeEigenvectors(calibration=calibration).plan(MomentShape(3), PrivacyBudget.pure(1.0), ADD_REMOVE)
-        assert (plan.unspent_reason is not None) == says
-
-
-def test_the_lattice_has_room_for_the_noise_on_eigenvalues():
-    for epsilon in np.geomspace(1e-9, 1e-5, 60).tolist():
-        plan = IterativeEigenvectors().plan(MomentShape(3, mean=False), PrivacyBudget.pure(epsilon), ADD_REMOVE)
-        assert plan.bits == choose_bits(math.sqrt(2.0) * plan.eigenvalue_scale * (1.0 - 1e-9))
-        assert plan.bits <= 20
-
-
-def test_directions_that_are_not_orthogonal_are_of_unit_length():
-    table = np.random.default_rng(2).normal(size=(400, 5)) / 9.0
-    plan = make_plan(KapralovTalwar(), table, PrivacyBudget.pure(2.0), ADD_REMOVE)
-    directions, _ = plan.draw_directions(table.T @ table, np.ones(5), PrivacyFilter(plan, insecure_generator(3)))
-    assert_allclose(np.linalg.norm(directions, axis=0), 1.0, rtol=1e-14)

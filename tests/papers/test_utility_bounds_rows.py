@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from typing import Any
 
@@ -13,7 +12,6 @@ from scipy.special import bdtrc
 import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.mechanisms.means import CoinPressMean
-from dpmoments.papers.bounds.arguments import least_rows
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 from support.said import refused
 
@@ -22,15 +20,6 @@ PAPER_STEP = 0.05 / 60
 
 def as_rare_as(failures: int, trials: int, probability: float) -> bool:
     return failures == 0 or float(bdtrc(failures - 1, trials, probability)) > 1e-4
-
-
-def test_the_fewest_rows_are_found() -> None:
-    assert least_rows(lambda n: 3.0 / math.sqrt(n), 0.1) == 900
-    assert least_rows(lambda _: 0.0, 0.1) == 2
-    with refused("no number in floating-point range reaches", parameter="error"):
-        least_rows(lambda _: 1.0, 0.5)
-    with refused("must be", parameter="error"):
-        least_rows(lambda n: 1.0 / n, 0.0)
 
 
 def test_the_mean_of_coinpress_needs_the_rows_that_it_says() -> None:
@@ -89,6 +78,7 @@ def covariance_errors(mechanism: Any, scales: np.ndarray, n: int, trials: int, r
     return np.array(errors)
 
 
+@pytest.mark.long
 def test_the_covariance_of_coinpress_needs_the_rows_that_it_says() -> None:
     d, spread, rho, failure, trials, target = 2, 10.0, 0.5, 0.2, 15, 0.4
     split = utility_bounds.theorem_shares(3)
@@ -104,6 +94,7 @@ def test_the_covariance_of_coinpress_needs_the_rows_that_it_says() -> None:
     assert wider > target
 
 
+@pytest.mark.long
 def test_the_clipped_second_moment_of_the_lecture_needs_the_rows_that_it_says() -> None:
     d, rho, failure, trials, target = 3, 0.5, 0.2, 30, 0.3
     n = utility_bounds.noisy_second_moment_rows_needed(target, d, 1.0, rho, failure)
@@ -142,6 +133,7 @@ def test_a_round_that_is_said_to_hold_does(seed: int) -> None:
     assert broken
 
 
+@pytest.mark.long
 def test_rounds_need_rows_and_the_whole_needs_more() -> None:
     rounds = utility_bounds.preconditioning_rows_needed(3, 1_500.0, 0.25, 0.05)
     assert math.isinf(utility_bounds.preconditioned_covariance_error(rounds // 4, 3, 1_500.0, 0.5, 0.1))
@@ -184,16 +176,3 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], code: str, par
     usual: dict[str, Any] = dict(n_rows=2000, n_features=5, radius=1.0, rho=0.5, failure=0.05)
     with refused(code, TypeError if "got" in code else ValueError, parameter=parameter):
         utility_bounds.coinpress_mean_error(**(usual | given))
-
-
-def test_a_choice_that_is_none_is_refused() -> None:
-    for options in (dict(kind="Laplace"), dict(constants="Paper")):
-        with refused(": use '", parameter=next(iter(options))):
-            utility_bounds.largest_noise(1.0, 5, 0.05, **options)  # type: ignore[arg-type]
-
-
-def test_every_number_of_every_bound_is_checked() -> None:
-    bounds = {name: value for name, value in vars(utility_bounds).items() if inspect.isfunction(value)}
-    assert len(bounds) > 30
-    for name in bounds.keys() - {"normal_smallest_eigenvalue"}:
-        assert hasattr(bounds[name], "__wrapped__"), name

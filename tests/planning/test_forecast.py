@@ -24,6 +24,8 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.said import refused
 
+pytestmark = pytest.mark.long
+
 N_ROWS = 150
 BUDGETS: dict[str, dict[str, float]] = {
     "pure": dict(epsilon=1.0),

@@ -18,7 +18,7 @@ from dpmoments.cli.entry import main
 from dpmoments.planning.goals import _SIZES, ForecastGoals
 from support.said import refused
 
-N_ROWS, RELEASES = 5_000, 30
+N_ROWS, RELEASES = 5_000, 10
 SPREADS, MIDDLES = {"age": 14.0, "pay": 20_000.0}, {"age": 45.0, "pay": 60_000.0, "smoker": 0.3}
 GOALS = {
     "mean(pay)": 900,
@@ -69,20 +69,26 @@ def ratios(stated: ForecastGoals, **options: Any) -> list[float]:
     return list(np.array(expected) / np.mean(printed, axis=0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
-    [dict(epsilon=1.0), dict(rho=0.5), dict(epsilon=2.0, mechanism="matrix-laplace")],
+    [
+        dict(epsilon=2.0, mechanism="matrix-laplace"),
+        *(pytest.param(options, marks=pytest.mark.slow) for options in (dict(epsilon=1.0), dict(rho=0.5))),
+    ],
     ids=str,
 )
 def test_a_forecast_of_goals_is_what_releases_print(options: dict[str, Any]) -> None:
     assert all(0.8 <= ratio <= 1.25 for ratio in ratios(goals_of(**options), **options))
 
 
+@pytest.mark.slow
 def test_a_forecast_of_another_budget_is_found() -> None:
     found = ratios(goals_of(epsilon=0.8, mechanism="matrix-laplace"), epsilon=2.0, mechanism="matrix-laplace")
     assert max(found) > 1.25
 
 
+@pytest.mark.slow
 def test_the_smallest_budget_meets_all_goals_and_the_next_smaller_one_does_not() -> None:
     goals = goals_of(epsilon=1.0)
     size = goals.budget_for_all
@@ -96,6 +102,7 @@ def test_the_smallest_budget_meets_all_goals_and_the_next_smaller_one_does_not()
     assert f"all goals take ε = {size:.3g}" in goals.text()
 
 
+@pytest.mark.slow
 def test_goals_stand_in_for_a_budget() -> None:
     planned = forecast()
     assert planned.goals is not None
@@ -107,6 +114,7 @@ def test_goals_stand_in_for_a_budget() -> None:
         dpm.forecast(SCHEMA, n_rows=N_ROWS, goals=[])
 
 
+@pytest.mark.long
 def test_goals_that_sampling_alone_misses_take_rows() -> None:
     found = dpm.forecast(SCHEMA, n_rows=N_ROWS, typical_sd=SPREADS, goals=["mean(age) ± 0.2"], epsilon=1.0).goals
     assert found is not None
@@ -119,6 +127,7 @@ def test_goals_that_sampling_alone_misses_take_rows() -> None:
     assert f"{found.rows_for_all:,} rows at ε = 1 would" in text
 
 
+@pytest.mark.slow
 def test_what_would_help_is_measured_by_the_dear_goal() -> None:
     planned = forecast(epsilon=0.4)
     goals, changes = planned.goals, {change.kind: change for change in planned.changes}
@@ -132,6 +141,7 @@ def test_what_would_help_is_measured_by_the_dear_goal() -> None:
     assert "meets all goals" in str(next(iter(forecast(epsilon=2.0).changes)))
 
 
+@pytest.mark.slow
 def test_columns_that_no_goal_names_can_go() -> None:
     columns = [dpm.Numeric(f"x{index}", 0, 1) for index in range(8)]
     planned = dpm.forecast(dpm.Schema(*columns, goals=["correlation(x0, x1) ± 0.02"]), n_rows=3000, epsilon=0.5)
@@ -140,6 +150,7 @@ def test_columns_that_no_goal_names_can_go() -> None:
     assert left_out.ratio < 0.5
 
 
+@pytest.mark.slow
 def test_a_weight_on_the_columns_of_the_dear_goal_is_tried() -> None:
     columns = [dpm.Numeric(f"x{index}", 0, 1) for index in range(12)]
     goals = [*(f"mean(x{index}) ± 0.5" for index in range(1, 12)), "mean(x0) ± 0.004"]
@@ -155,6 +166,7 @@ def test_goals_without_noise_in_units_are_refused() -> None:
         dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, mean=False, goals=["mean(age) ± 1"])
 
 
+@pytest.mark.slow
 def test_a_request_is_answered_with_its_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     SCHEMA.save(tmp_path / "people.yaml")
     request = tmp_path / "request.yaml"
@@ -177,6 +189,7 @@ def test_a_request_is_answered_with_its_budget(tmp_path: Path, capsys: pytest.Ca
     assert "give --schema" in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.long
 def test_the_page_of_a_forecast_has_its_goals(tmp_path: Path) -> None:
     planned = forecast(epsilon=1.0)
     assert planned.goals is not None
@@ -185,6 +198,7 @@ def test_the_page_of_a_forecast_has_its_goals(tmp_path: Path) -> None:
     assert all(html.escape(goal.question) in page for goal in planned.goals.goals)
 
 
+@pytest.mark.slow
 def test_the_page_on_goals_prints_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,6 +99,7 @@ ASSUMED: dict[str, tuple[str, dict[str, Any], list[float], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ASSUMED)
 def test_errors_for_rows_assumed_are_those_of_such_rows(case: str) -> None:
     """Root mean square over releases; a forecast half or twice as large would not pass."""

@@ -25,6 +25,8 @@ from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 from support.said import Said, refused
 
+pytestmark = pytest.mark.long
+
 SCHEMA = dpm.Schema(
     dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 2e5), dpm.Boolean("smoker"), dpm.Categorical("region", ["n", "s", "e"])
 )  # fmt: skip
@@ -103,6 +105,7 @@ WANTED: tuple[dict[str, Any], ...] = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("kind", range(len(BUDGETS)))
 def test_rows_and_budgets_needed_are_the_smallest(kind: int, neighbors: str) -> None:
@@ -126,15 +129,6 @@ def test_rows_and_budgets_needed_are_the_smallest(kind: int, neighbors: str) -> 
         name = "rho" if "rho" in budget else "epsilon"
         assert holds(N_ROWS, budget | {name: size})
         assert not holds(N_ROWS, budget | {name: size * (1.0 - 3e-6)})
-
-
-def test_more_is_needed_for_less_noise() -> None:
-    table = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, typical_sd=SPREADS)
-    rows = [table.rows_needed(correlation=value) for value in (0.3, 0.1, 0.03, 0.01)]
-    budgets = [table.epsilon_needed(mean={"age": value}) for value in (3.0, 1.0, 0.3, 0.1)]
-    assert rows == sorted(rows)
-    assert budgets == sorted(budgets)
-    assert rows[0] < rows[-1]
 
 
 @pytest.mark.parametrize(
@@ -163,25 +157,13 @@ def test_what_cannot_be_needed_is_refused(wanted: dict[str, Any], said: Said) ->
             needed(**wanted)
 
 
+@pytest.mark.slow
 def test_an_accuracy_out_of_reach_is_refused() -> None:
     table = dpm.forecast(SCHEMA, n_rows=30, rho=1.0)
     with refused("rows: give a larger budget, or ask for less"):
         table.rows_needed(mean={"age": 1e-14})
     with refused("more rows, fewer columns or tighter bounds would do more", symbol="ρ"):
         table.rho_needed(mean={"age": 1e-14})
-
-
-def test_a_budget_is_needed_in_the_kind_of_the_forecast() -> None:
-    with refused("use rho_needed"):
-        dpm.forecast(SCHEMA, n_rows=30, rho=1.0).epsilon_needed(correlation=0.1)
-    with refused("use epsilon_needed"):
-        dpm.forecast(SCHEMA, n_rows=30, epsilon=1.0).rho_needed(correlation=0.1)
-    with refused("more rows, fewer columns or tighter bounds would do more"):
-        dpm.forecast(SCHEMA, n_rows=3, epsilon=1.0).epsilon_needed(mean={"age": 1e-4})
-    with refused("nothing is known in original units"):
-        dpm.forecast(SCHEMA, n_rows=100, rho=1.0, mean=False).rows_needed(correlation=0.1)
-    with refused("needs two columns, but the schema has one"):
-        dpm.forecast(dpm.Schema(dpm.Numeric("x", 0, 1)), n_rows=100, rho=1.0).rows_needed(correlation=0.1)
 
 
 # ---------------------------------------------------------------- what to change
@@ -243,33 +225,6 @@ def test_what_derived_features_and_products_cost_is_said() -> None:
     assert found.robust_cost.after > found.robust_cost.before
     plain = dpm.forecast(NUMBERS, n_rows=N_ROWS, epsilon=1.0)
     assert (plain.derived_cost, plain.robust_cost) == (None, None)
-
-
-def test_a_forecast_of_a_mechanism_has_its_numbers() -> None:
-    schema = dpm.Schema(dpm.Numeric("age", 0, 120), dpm.Numeric("income", 0, 200_000), dpm.Boolean("smoker"))
-    plain = dpm.forecast(schema, n_rows=5000, epsilon=1.0)
-    assert plain.mechanism == "auto"
-    assert plain.best is not None
-    for name in ("laplace", "auto", "iterative-eigenvectors", plain.best):
-        found = dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism=name)
-        assert found.noise is not None
-        np.testing.assert_array_equal(found.noise.mean, plain.noise_of(name).mean)
-        assert (found.best, found.mechanism) == (plain.best, name)
-        assert found.heading[2].startswith(f"mechanism: {name}")
-        assert ("(none has a smaller error of correlations)" in found.heading[2]) == (name in ("auto", plain.best))
-    assert found.rows_needed(correlation=0.05) == plain.rows_needed(correlation=0.05, mechanism=plain.best)
-    with refused("cannot spend a budget of"):
-        dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism="gaussian")
-    with refused("Unknown ", name="gausian"):
-        dpm.forecast(schema, n_rows=5000, epsilon=1.0, mechanism="gausian")
-
-
-def test_changes_that_help_little_are_left_out() -> None:
-    wide = dpm.Schema(*(dpm.Numeric(f"x{place}", 0, 100) for place in range(40)))
-    found = changes(setting("gaussian", wide, epsilon=1.0, delta=1e-6))
-    assert found
-    assert "column" not in {change.kind for change in found}
-    assert all(change.ratio <= 0.92 for change in found)
 
 
 # ---------------------------------------------------------------- guesses
@@ -421,19 +376,6 @@ def test_names_are_escaped_in_notebooks() -> None:
     assert "<b>" not in dpm.forecast(schema, n_rows=100, epsilon=1.0)._repr_html_()
 
 
-def test_without_a_mean_mechanisms_are_compared_as_papers_do() -> None:
-    table = dpm.forecast(dpm.Schema.unit_ball(13), n_rows=178, epsilon=1.0, neighbors="replace_one", mean=False)
-    assert table.noise is None
-    assert table.best == "matrix-laplace"
-    assert table["matrix-laplace"].second_moment_error == pytest.approx(0.401, abs=1e-3)
-    assert table["matrix-laplace"].correlation_error is None
-    assert "no numbers in original units" in str(table)
-    assert "second moment" in str(table)
-    assert table.to_arrow().column("mechanism").to_pylist() == [row.mechanism for row in table]
-    assert table.to_dict()["in_units"] is None
-    assert table.changes == ()
-
-
 def test_columns_with_scale_ranges_have_numbers_in_original_units() -> None:
     schema = dpm.Schema(dpm.Numeric("a", scale=(1, 1e4)), dpm.Numeric("b", scale=(1, 1e4)))
     table = dpm.forecast(schema, n_rows=20_000, rho=0.5)
@@ -475,6 +417,7 @@ def test_every_schema_of_numbers_flags_and_levels_has_finite_numbers() -> None:
         assert str(table)
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "forecast.md").read_text(encoding="utf-8")
     made: dict[str, Any] = {}
@@ -548,16 +491,6 @@ def test_what_would_help_is_planned_for_units() -> None:
     for change in found.changes:
         [same] = [other for other in of_row.changes if other.kind == change.kind]
         assert (change.before, change.after) == pytest.approx((same.before, same.after), rel=1e-6)
-
-
-def test_the_number_of_rows_is_said_to_be_of_those_that_count() -> None:
-    found = dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5, privacy_unit=UNIT)
-    assert "rows that count (at most 4 for each value of person_id), 0.5-zCDP" in found.title
-    assert found.to_dict()["protected_unit"] == UNIT.to_dict()
-    assert dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5).to_dict()["protected_unit"] == "row"
-    means = dpm.forecast_mean(SCHEMA, n_rows=N_ROWS, rho=0.5, privacy_unit=UNIT)
-    assert "rows that count (at most 4 for each value of person_id), 0.5-zCDP" in means.title
-    assert means.to_dict()["protected_unit"] == UNIT.to_dict()
 
 
 def test_errors_of_means_are_those_at_what_is_left_for_a_row() -> None:

@@ -11,6 +11,8 @@ import pytest
 import dpmoments as dpm
 from dpmoments.planning.forecast_noise import ForecastNoise
 
+pytestmark = pytest.mark.long
+
 RELEASES, N_ROWS = 30, 6000
 PAIRS = np.tril_indices(4, -1)
 SPREADS = {"age": 14.0, "income": 25_000.0, "score": 1.5, "weight": 12.0}
@@ -128,6 +130,7 @@ def test_a_forecast_of_another_budget_is_found(epsilon: float) -> None:
     assert all(not 0.8 <= ratio <= 1.25 for name, ratio in found.items() if name.startswith("correlation"))
 
 
+@pytest.mark.slow
 def test_a_forecast_that_forgets_the_unit_is_found() -> None:
     found = ratios("standardized, units", privacy_unit=None)
     assert found["mean printed"] < 0.8

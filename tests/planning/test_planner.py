@@ -15,6 +15,8 @@ from dpmoments.reporting.planner import planner_page
 from support.read_page import Page
 from support.said import refused
 
+pytestmark = pytest.mark.long
+
 CODEBOOK = dpm.Schema(
     *(dpm.Numeric(f"x{place}", 0, 100) for place in range(5)), dpm.Boolean("smoker"), dpm.Categorical("ward", list("abc")),
     dpm.Categorical("one", ["z"]), dpm.Power("x0", 2),
@@ -37,6 +39,7 @@ def tables(source: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "budget", "neighbors"),
     [
@@ -80,6 +83,7 @@ def test_a_column_of_levels_is_one_line_of_its_noisiest_level() -> None:
     assert all(folded[name][1:] == (*lines[name][1:3], *lines[name][5:]) for name in ("x0", "smoker", "x0^2"))
 
 
+@pytest.mark.slow
 def test_a_hopeless_forecast_says_what_it_would_take() -> None:
     found = dpm.forecast(TYPICAL, n_rows=60, epsilon=0.01)
     assert not found.setting.is_readable

@@ -56,6 +56,7 @@ def facts_of(data: Any, schema: dpm.Schema, **options: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- counts are exact, on every form of table
 
 
+@pytest.mark.long(sets=8)
 @pytest.mark.parametrize("form", a_third_of_forms(1))
 def test_every_form_of_a_table_gives_the_plain_counts(form: str, tmp_path: Path) -> None:
     data = FORMS[form]() if form in FORMS else FILES[form](tmp_path)
@@ -133,6 +134,7 @@ def as_objects(table: pa.Table) -> pd.DataFrame:
 AS_FRAMES: list[Any] = [lambda table: table, pl.from_arrow, lambda table: table.to_pandas(), as_objects]
 
 
+@pytest.mark.long
 @given(columns_and_cells(), st.integers(0, len(AS_FRAMES) - 1), st.booleans())
 @settings(max_examples=examples(120), deadline=None)
 def test_counts_are_those_of_plain_python_and_of_the_release(
@@ -191,6 +193,7 @@ ODD_SCHEMAS = [
 ]
 
 
+@pytest.mark.long
 @given(st.sampled_from(ODD_SCHEMAS), st.lists(ODD_CELLS, max_size=6))
 @settings(max_examples=examples(200), deadline=None)
 def test_objects_of_any_kind_stop_a_preflight_never_and_it_says_when_they_stop_a_release(
@@ -241,6 +244,7 @@ CSV_CELLS = st.one_of(
 )
 
 
+@pytest.mark.long
 @given(st.sampled_from(ODD_SCHEMAS), st.lists(CSV_CELLS, min_size=1, max_size=5))
 @settings(max_examples=examples(150), deadline=None)
 def test_text_files_are_read_as_a_release_reads_them(
@@ -254,6 +258,7 @@ def test_text_files_are_read_as_a_release_reads_them(
     require_release_agrees(facts, path, schema)
 
 
+@pytest.mark.long
 @given(st.lists(CSV_CELLS, min_size=1, max_size=5))
 @settings(max_examples=examples(300), deadline=None)
 def test_texts_become_the_numbers_that_arrow_reads(cells: list[str]) -> None:
@@ -316,6 +321,7 @@ def test_parts_merge_to_the_whole_in_any_order() -> None:
         assert merged.to_plain() == survey.merge(survey.start(), whole).to_plain()
 
 
+@pytest.mark.long
 def test_threads_change_nothing() -> None:
     table = pa.concat_tables([TABLE] * 300)
     assert facts_of(table, SCHEMA) == dpm.preflight(table, SCHEMA, threads=3).private_facts()
@@ -539,6 +545,7 @@ def test_each_count_is_shown_once() -> None:
     assert "Rows that one rule drops and no other: age (missing: drop) 603, ward (other: drop) 295" in words(found)
 
 
+@pytest.mark.long
 def test_a_shift_is_compared_with_the_noise_of_a_release() -> None:
     """3 % of the incomes are missing; the noise is that of the forecast, whatever the budget."""
     rng = np.random.default_rng(5)
@@ -648,6 +655,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.long
 def test_hostile_values_are_shown_harmlessly() -> None:
     schema = dpm.Schema(dpm.Categorical("ward", ["A"], missing="zero"), dpm.Numeric("age", 0, 1, missing="center"))
     for cells in (pa.array(HOSTILE), pd.Series(HOSTILE, dtype=object)):
@@ -680,6 +688,7 @@ def test_hostile_names_are_shown_harmlessly() -> None:
 # ---------------------------------------------------------------- files that are damaged, tables that are none
 
 
+@pytest.mark.long
 def test_a_damaged_page_is_told_with_what_was_read_before(tmp_path: Path) -> None:
     table, schema = hospital(60_000)
     for name in ("1.parquet", "2.parquet", "3.parquet"):

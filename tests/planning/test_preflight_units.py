@@ -102,6 +102,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.long
 @given(ROWS, st.sampled_from([1, 2, 5]), st.sampled_from(["drop", "error"]), st.sampled_from(FRAMES))
 @settings(max_examples=examples(100), deadline=None)
 def test_counts_are_those_of_plain_python_and_of_the_release(
@@ -138,6 +139,7 @@ def csv(table: pa.Table, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("k", [1, 5, 20])
 @pytest.mark.parametrize("form", [parquet, csv])
 def test_files_of_any_kind_give_the_same(form: Callable[[pa.Table, Path], Path], k: int, tmp_path: Path) -> None:

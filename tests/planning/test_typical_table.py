@@ -125,6 +125,7 @@ def test_missing_values_are_treated_as_the_schema_says() -> None:
     assert covariance[0, 3] == pytest.approx(expected)
 
 
+@pytest.mark.long
 def test_an_imagined_release_has_the_present_values_of_its_typical_rows() -> None:
     table = dpm.forecast(GAPS, n_rows=10_000, epsilon=1e6, mechanism="laplace", typical_mean={"b": 5.0})
     assert table.noise is not None
@@ -134,6 +135,7 @@ def test_an_imagined_release_has_the_present_values_of_its_typical_rows() -> Non
     assert table.noise.release.n_rows == 8000
 
 
+@pytest.mark.long
 def test_missing_values_make_the_noise_on_a_mean_larger() -> None:
     schema = dpm.Schema(dpm.Numeric("a", 0, 1, missing="available"), dpm.Numeric("b", 0, 1))
     plain, gaps = (

@@ -43,6 +43,7 @@ def people() -> pa.Table:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
 def test_errors_are_those_of_the_releases(budget: dict[str, float]) -> None:
     found = forecast(**budget).ways(means=True, tables=[["region", "smoker"], ["region"]])
@@ -67,6 +68,7 @@ def test_errors_are_those_of_the_releases(budget: dict[str, float]) -> None:
     assert table.own_share == pytest.approx(share, rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_regression_is_answered_by_the_release_with_less_noise() -> None:
     (found,) = forecast(epsilon=1.0).ways(regressions=[["income", "age", "region"]]).ways
     few = dpm.Schema(*(column for column in SCHEMA.columns if column.name != "smoker"))
@@ -79,6 +81,7 @@ def test_a_regression_is_answered_by_the_release_with_less_noise() -> None:
     assert found.best == (found.call if found.own_release < found.one_release else "release(…)")
 
 
+@pytest.mark.long
 def test_many_questions_are_answered_by_one_release_and_one_table_by_counts() -> None:
     one = forecast(epsilon=1.0).ways(tables=[["region", "smoker"]])
     assert one.best == "release_counts(…)"
@@ -100,6 +103,7 @@ def test_a_release_is_the_best_way_where_it_is_as_good_within_a_twentieth() -> N
         assert Way("q", "u", "own(…)", one, 0.1, 1.0).best == best
 
 
+@pytest.mark.long
 def test_a_table_of_three_columns_needs_counts() -> None:
     schema = dpm.Schema(*SCHEMA.columns, dpm.Boolean("insured"))
     (found,) = dpm.forecast(schema, n_rows=N_ROWS, epsilon=1.0).ways(tables=[["region", "smoker", "insured"]]).ways
@@ -107,6 +111,7 @@ def test_a_table_of_three_columns_needs_counts() -> None:
     assert found.best == "release_counts(…)"
 
 
+@pytest.mark.long
 def test_columns_of_present_values_have_their_means_from_a_release() -> None:
     schema = dpm.Schema(dpm.Numeric("age", 0, 100, missing="available"), dpm.Boolean("smoker"))
     (found,) = dpm.forecast(schema, n_rows=N_ROWS, epsilon=1.0).ways(means=True).ways
@@ -145,6 +150,7 @@ def test_mistakes_are_refused() -> None:
         unbounded.ways(means=True)
 
 
+@pytest.mark.long
 def test_the_command_prints_what_the_method_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     SCHEMA.save(tmp_path / "people.yaml")
     given = ["forecast", "--schema", str(tmp_path / "people.yaml"), "--n-rows", str(N_ROWS), "--epsilon", "1"]

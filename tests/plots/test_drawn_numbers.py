@@ -87,6 +87,7 @@ def wide_and_narrow() -> dpm.MomentRelease:
     return dpm.release(table, dpm.Schema.unit_ball(5), epsilon=1.0, mechanism="laplace", insecure_seed=4)
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize("sort", ["fit", "size", "p"])
 @pytest.mark.parametrize("per", ["deviation", "unit"])
 @pytest.mark.parametrize("kind", ["moments", "few rows", "wide"])
@@ -235,6 +236,7 @@ def test_the_noise_of_steps_is_drawn_beside_their_widths() -> None:
 # Forecasts ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_forecast_is_drawn_for_every_budget() -> None:
     schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in "abc"), dpm.Boolean("d"), dpm.Boolean("e"))
     forecast = dpm.forecast(schema, n_rows=300, epsilon=0.5)

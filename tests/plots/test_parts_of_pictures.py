@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 
 import dpmoments as dpm
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS
-from dpmoments.plots import accessor, canvas, intervals, spectrum, steps
+from dpmoments.plots import canvas, intervals, steps
 from dpmoments.plots.accessor import MeanPlots, ReleasePlots
-from dpmoments.plots.canvas import StandIns, captioned, entitle, fonts_of_reader, label, sized
+from dpmoments.plots.canvas import entitle, label, sized
 from dpmoments.plots.intervals import IntervalChart, IntervalLine, draw_intervals, with_minus
 from support.pictured_releases import release_of
 from support.said import refused
@@ -46,34 +46,6 @@ def line(value: float, lower: float, upper: float, note: str = "") -> IntervalLi
 
 def chart(lines: Any, reference: float | None = None, **facts: Any) -> IntervalChart:
     return IntervalChart("title", "words", 0.95, tuple(lines), reference, **facts)
-
-
-@pytest.mark.parametrize(
-    ("lines", "reference", "ends"),
-    [
-        ([line(2, 1, 3)], None, (1, 3)),
-        ([line(2, 1, 3)], 0.0, (0, 3)),
-        ([line(2, 1, 3), line(9, -50, 50, "x")], None, (1, 9)),
-        ([line(2, 1, 3), line(9.1, -50, 50, "x")], None, (1, 3)),
-        ([line(2, 1, 3), line(-9, -50, 8, "x")], None, (-9, 8)),
-        ([line(2, 1, 3), line(NAN, -50, 50, "x")], None, (1, 3)),
-        ([line(9, -50, 40, "x")], None, (-50, 40)),
-        ([line(9, -INF, 40, "x")], None, (9, 40)),
-        ([line(5, NAN, NAN)], None, (5, 5)),
-    ],
-)
-def test_limits_leave_a_margin_of_eight_in_a_hundred(
-    lines: Any, reference: float | None, ends: tuple[float, float]
-) -> None:
-    spread = (ends[1] - ends[0]) or abs(ends[1])
-    assert chart(lines, reference).limits == pytest.approx((ends[0] - 0.08 * spread, ends[1] + 0.08 * spread))
-    assert chart(lines, reference, within=(-1.0, 2.0)).limits == (-1.0, 2.0)
-
-
-def test_limits_of_nothing() -> None:
-    assert chart([]).limits == (-1.0, 1.0)
-    assert chart([line(NAN, NAN, INF)]).limits == (-1.0, 1.0)
-    assert chart([line(0, NAN, NAN)]).limits == pytest.approx((-0.08, 0.08))
 
 
 @pytest.mark.parametrize(
@@ -158,20 +130,6 @@ def test_labels_are_descriptions_where_there_are_some() -> None:
 # --- what is asked for --------------------------------------------------------------------------------------------------------
 
 
-def test_defaults_are_those_of_the_reference() -> None:
-    """Signatures of the public methods, and of what they call."""
-    expected = {
-        "correlation": {"level": 0.95},
-        "findings": {"level": 0.95},
-        "spectrum": {"scaling": "bounds"},
-        "coefficients": {"method": "ols", "per": "deviation", "n_coefficients": 25, "sort": "fit"},
-        "groups": {"level": 0.95, "sort": "mean"},
-    }
-    for name, defaults in expected.items():
-        found = {key: entry.default for key, entry in inspect.signature(getattr(ReleasePlots, name)).parameters.items()}
-        assert found.items() >= (defaults | {"ax": None, "figsize": None, "caption": True}).items(), name
-
-
 def test_sizes_of_figures_are_refused_or_kept() -> None:
     for size in ((0.1, 300.0), (300, 1)):
         made = sized(None, size)
@@ -188,36 +146,6 @@ def test_sizes_of_figures_are_refused_or_kept() -> None:
             sized(None, wrong)  # type: ignore[arg-type]
 
 
-def test_captions_go_and_other_words_stay() -> None:
-    for kept in (True, False):
-        ax = axes()
-        ax.text(0.1, 0.1, "a number")
-        entitle(ax, "title", "meaning", "", "second", grow=False)
-        assert caption_of(ax) == "meaning second"
-        assert captioned(ax, kept) is ax
-        assert caption_of(ax) == ("meaning second" if kept else "")
-        assert "a number" in [text.get_text() for text in ax.texts]
-        assert ax.get_title(loc="left") == "title"
-    title = " ".join(["word"] * 80)
-    figure = Figure(figsize=(6.0, 3.0))
-    ax = figure.subplots()
-    entitle(ax, title, title, grow=True)
-    assert ax.get_title(loc="left").replace("\n", " ") == title
-    assert caption_of(ax) == title
-    assert figure.get_size_inches()[0] == 6.0
-    lines = len(ax.get_title(loc="left").split("\n"))
-    small = len(next(text for text in ax.texts if text.get_gid() == "caption").get_text().split("\n"))
-    assert figure.get_size_inches()[1] == pytest.approx(3.0 + 1.35 * (8.0 * small + 9.0 * lines) / 72.0)
-    assert "\\u…" in caption_of_escaped()
-
-
-def caption_of_escaped() -> str:
-    ax = axes()
-    ax.set_xlabel("\\u5e74")
-    entitle(ax, "title", grow=False)
-    return caption_of(ax)
-
-
 @pytest.mark.parametrize("what", ["a picture"])
 def test_what_cannot_be_drawn_is_said(what: str) -> None:
     whole: Any = SimpleNamespace(noisy_sum=np.zeros(1), noisy_count=3.0)
@@ -230,50 +158,7 @@ def test_what_cannot_be_drawn_is_said(what: str) -> None:
             check(SimpleNamespace(noisy_sum=None, noisy_count=None), what)  # type: ignore[arg-type]
 
 
-def test_arguments_out_of_range_are_refused() -> None:
-    plot = release_of("moments").plot
-    with refused("n_coefficients must be at least 1, got", value=0):
-        plot.coefficients("income", n_coefficients=0)
-    with refused("use 'deviation' or 'unit'", per="row"):
-        plot.coefficients("income", per="row")
-    with refused("a plot shows the means of one feature; name one", TypeError):
-        plot.groups("region", ["income"])
-    one = plot.coefficients("income", n_coefficients=1, ax=axes())
-    assert len(one.get_yticks()) == 1
-
-
 # --- letters ------------------------------------------------------------------------------------------------------------------
-
-
-def test_stand_ins_are_restored() -> None:
-    stand_ins = StandIns()
-    wide, narrow = "\U00020000\U00020001", "\U0001e900\U0001e901"
-    drawn = stand_ins.in_place_of(f"a{wide}{narrow}é")
-    assert len(drawn) == 6
-    assert drawn[0] == "a"
-    assert drawn[5] == "é"
-    assert all(letter in canvas._WIDE_STAND_INS for letter in drawn[1:3])
-    assert all(letter in canvas._STAND_INS for letter in drawn[3:5])
-    assert len(set(drawn)) == 6
-    assert stand_ins.restored(drawn) == f"a{wide}{narrow}é"
-    assert stand_ins.in_place_of(wide) == drawn[1:3]
-    assert stand_ins.in_place_of("plain") == "plain"
-    # a letter that itself is a stand-in is replaced as well, so that it is not restored as another
-    itself = canvas._STAND_INS[0]
-    assert stand_ins.restored(stand_ins.in_place_of(itself)) == itself
-    assert stand_ins.in_place_of(itself) != itself
-    every = "".join(chr(0x20100 + place) for place in range(len(canvas._ALL_STAND_INS) + 3))
-    full = StandIns()
-    drawn = full.in_place_of(every)
-    assert "\\U" in drawn
-    assert full.restored(drawn[:300]) == every[:300]
-    with fonts_of_reader() as outer:
-        shown = label("\U00020000")
-        assert outer.restored(shown) == "\U00020000"
-        with fonts_of_reader() as inner:
-            assert inner is not outer
-        assert outer.restored(label("\U00020000")) == "\U00020000"
-    assert label("\U00020000") == "\\U00020000"  # outside the block letters are escaped again
 
 
 def test_labels_are_cut_and_never_longer() -> None:
@@ -303,20 +188,6 @@ def test_fonts_for_letters() -> None:
 
 
 # --- the spectrum, and steps --------------------------------------------------------------------------------------------------
-
-
-def test_the_axis_of_a_spectrum_ends_below_what_is_clear() -> None:
-    def least(edge: list[float], variance: list[float], noise: list[bool]) -> float:
-        answer: Any = SimpleNamespace(
-            noise_edge=np.array(edge), explained_variance=np.array(variance), is_noise=np.array(noise)
-        )
-        return spectrum._least_shown(answer)
-
-    assert least([0.1, 0.2], [5.0, 1e-9], [False, True]) == pytest.approx(0.1 / 10**1.5)
-    assert least([0.1, INF], [0.05, 0.2], [False, True]) == pytest.approx(0.05 / 10**1.5)
-    assert least([0.0, NAN], [5.0, 0.0], [False, False]) == pytest.approx(5.0 / 10**1.5)
-    assert least([1e-20, 1e-20], [5.0, 1.0], [False, False]) == pytest.approx(5e-12)
-    assert least([0.0, NAN], [5.0, 1.0], [True, True]) == 1.0
 
 
 def recorded(made: list[dict[str, Any]], **facts: Any) -> Any:
@@ -416,37 +287,10 @@ def test_methods_hand_on_what_they_are_asked(monkeypatch: pytest.MonkeyPatch) ->
     assert seen["release"] is mean
 
 
-def test_a_font_that_cannot_be_read_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: str) -> None:
-        raise RuntimeError
-
-    monkeypatch.setattr("matplotlib.ft2font.FT2Font", broken)
-    canvas._families_with.cache_clear()
-    assert canvas._families_with(frozenset("אב")) == ()
-    canvas._families_with.cache_clear()
-
-
-def test_a_fit_that_is_not_clear_says_so_in_its_title() -> None:
-    for kind, target in (("all noise", "d"), ("moments", "income")):
-        release = release_of(kind)
-        fit = release.ols(target)
-        title = release.plot.coefficients(target, method="ols", ax=axes()).get_title(loc="left").replace("\n", " ")
-        assert ("whole fit not clear" in title) == fit.is_noise == (kind == "all noise")
-
-
-def test_a_caption_counts_what_is_left_out_only_if_something_is() -> None:
-    plot = release_of("moments").plot
-    k = len(release_of("moments").ols("income").features)
-    for shown in (k, k + 1, k - 1):
-        caption = caption_of(plot.coefficients("income", n_coefficients=shown, ax=axes()))
-        assert (f"The {shown} clearest of {k} coefficients" in caption) == (shown < k)
-        assert ("clearest" in caption) == (shown < k)
-        assert "95 % intervals" in caption
-
-
 # --- what is handed on, and odd axes --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize(
     ("method", "given", "words"),
     [
@@ -490,129 +334,6 @@ def test_pictures_are_drawn_in_a_part_of_a_figure() -> None:
     other.plot([0.0, 1.0], [0.0, 1.0], label="a line")
     canvas.legend_below(other)
     assert [text.get_text() for text in other.get_legend().get_texts()] == ["a line"]
-
-
-def spectrum_of(variance: list[float], edge: list[float], hidden: list[bool], **facts: Any) -> Axes:
-    values = np.array(variance)
-    given = {
-        "explained_variance": values,
-        "noisy_variance": values,
-        "noise_edge": np.array(edge),
-        "is_noise": np.array(hidden),
-        "conf_int": lambda: np.stack([values / 2.0, 1.5 * values], axis=1),
-        "noise": release_of("moments").noise,
-        "scaling": "bounds",
-        "centered": True,
-        "warning": "",
-    }
-    return spectrum.draw_spectrum(SimpleNamespace(**given | facts), axes())  # type: ignore[arg-type]
-
-
-def test_floors_and_variances_below_the_axis_lie_on_its_edge() -> None:
-    ax = spectrum_of([5.0, 1.0, 1e-9, 0.0], [0.1, 1e-20, 0.0, 0.5], [False, False, True, True])
-    least = 5e-12
-    (floor,) = ax.patches
-    np.testing.assert_allclose(floor.get_data().values, [0.1, least, least, 0.5])
-    assert floor.get_data().edges.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
-    assert ax.get_ylim()[0] == pytest.approx(0.8 * least)
-    (hollow,) = [each for each in ax.lines if each.get_markerfacecolor() == "white"]
-    np.testing.assert_allclose(hollow.get_xydata(), [[3.0, 1e-9], [4.0, least]])
-    (beyond,) = [each for each in ax.lines if each.get_marker() == "v"]
-    np.testing.assert_allclose(beyond.get_xydata(), [[4.0, least]])
-    (bars,) = ax.containers
-    np.testing.assert_allclose([each[:, 1] for each in bars.lines[2][0].get_segments()], [[2.5, 7.5], [0.5, 1.5]])
-    (filled, _) = ax.collections
-    assert filled.get_paths()[0].vertices[:, 1].min() == pytest.approx(least)
-    assert filled.get_paths()[0].vertices[:, 1].max() == pytest.approx(0.5)
-    assert ax.get_ylabel() == "variance"
-    every = spectrum_of([5.0, 1.0], [9.0, 9.0], [True, True], centered=False)
-    assert not every.containers
-    assert every.get_ylabel() == "second moment about 0"
-    assert not [each for each in spectrum_of([5.0, 1.0], [0.1, 0.1], [False] * 2).lines if each.get_marker() == "v"]
-    unknown = spectrum_of([5.0, 1.0], [NAN, NAN], [False, False], noise=None)
-    (line,) = unknown.lines
-    assert (line.get_marker(), line.get_ydata().tolist()) == ("D", [5.0, 1.0])
-    assert not unknown.patches
-
-
-def coefficients_of(**facts: Any) -> IntervalChart:
-    """Of a fit made here, with intervals that have no end on one side, or none."""
-    given = {
-        "features": ("a", "b", "c", "d"), "target": "y", "method": "least squares", "level": 0.9,
-        "verdict": ("", "positive", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, "positive"), "warning": "", "help": "", "is_noise": False,
-        "holds_among_all": np.array([False, True, False, False, True]), "with_intercept": True,
-        "coefficients": np.array([2.0, 3.0, -1.0, 4.0]), "equations": object(), "r_squared_text": "R² = 0.5",
-        "lower": np.array([1.0, -INF, -2.0, 3.0]), "upper": np.array([3.0, 4.0, INF, 5.0]),
-        "standard_errors": np.array([0.5, 1.0, 1.0, 0.5]), "p_values": np.array([0.02, NAN, 0.5, 0.01]),
-    }  # fmt: skip
-    options = {name: facts.pop(name) for name in ("sort", "n_coefficients", "deviations") if name in facts}
-    return intervals.chart_of_coefficients(SimpleNamespace(**given | facts), **options)  # type: ignore[arg-type]
-
-
-def dots(shown: IntervalChart) -> list[tuple[str, float]]:
-    return [(each.name, each.value) for each in shown.lines if np.isfinite(each.value)]
-
-
-def test_a_coefficient_without_both_ends_has_no_dot() -> None:
-    assert dots(coefficients_of()) == [("a", 2.0), ("d", 4.0)]
-    assert dots(coefficients_of(sort="p")) == [("d", 4.0), ("a", 2.0)]
-    assert dots(coefficients_of(sort="size")) == [("d", 4.0), ("a", 2.0)]
-    deviations = np.array([3.0, 1.0, 1.0, 1.0])
-    assert dots(coefficients_of(sort="size", deviations=deviations)) == [("a", 6.0), ("d", 4.0)]
-    assert dots(coefficients_of(deviations=np.array([NAN, 1.0, 1.0, 0.5]))) == [("d", 2.0)]
-    one = coefficients_of(n_coefficients=1)
-    assert dots(one) == [("d", 4.0)]
-    assert one.about == ("The 1 clearest of 4 coefficients.", "Bars: 90 % intervals.")
-    assert [each.name for each in coefficients_of(sort="p").lines] == ["d", "a", "c", "b"]
-    weak = coefficients_of(holds_among_all=np.array([False, True, False, False, False]))
-    assert [each.note for each in weak.lines] == ["", NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, intervals.ONLY_BY_ITSELF]
-    without = coefficients_of(verdict=("positive",) * 4, holds_among_all=np.ones(4, dtype=bool))
-    assert [each.note for each in without.lines] == [""] * 4
-    unknown = coefficients_of(equations=None)
-    assert dots(unknown) == [("a", 2.0), ("b", 3.0), ("c", -1.0), ("d", 4.0)]
-    shrunk = coefficients_of(method="ridge", sort="size")
-    assert dots(shrunk) == [("d", 4.0), ("b", 3.0), ("a", 2.0), ("c", -1.0)]
-    assert "No intervals" in " ".join(shrunk.about)
-    assert dots(coefficients_of(method="lasso", n_coefficients=2)) == [("b", 3.0), ("d", 4.0)]
-    assert dots(coefficients_of(method="lasso", n_coefficients=1, deviations=deviations)) == [("a", 6.0)]
-    small = coefficients_of(sort="size", coefficients=np.array([0.5, 3.0, -1.0, 4.0]))
-    assert [each.name for each in small.lines] == ["d", "a", "c", "b"]
-    tied = coefficients_of(method="lasso", n_coefficients=2, coefficients=np.array([1.0, -1.0, 1.0, -1.0]))
-    assert dots(tied) == [("a", 1.0), ("b", -1.0)]
-    whole = coefficients_of(is_noise=True, help="what helps")
-    assert whole.title.endswith("whole fit not clear")
-    assert "what helps" in whole.about
-    assert "what helps" not in coefficients_of(help="what helps").about
-
-
-def test_steps_are_drawn_in_floating_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    release: Any = SimpleNamespace(
-        schema=dpm.Schema(dpm.Numeric("a", 0, 1)), noise=None, noisy_count=None, center=None, n_rows=3
-    )
-    modes: list[set[str]] = []
-
-    def plotted(*given: Any) -> Any:
-        ax = given[-1]
-        modes.append({np.geterr()[name] for name in ("over", "divide", "invalid")})
-        return ax
-
-    monkeypatch.setattr(accessor, "draw_steps", plotted)
-    ReleasePlots(release).steps()
-    MeanPlots(release).steps()
-    assert modes == [{"raise"}, {"raise"}]
-
-
-def test_plots_need_a_number_of_rows() -> None:
-    plot = ReleasePlots(SimpleNamespace(noisy_count=None, noisy_sum=None, schema=dpm.Schema(dpm.Numeric("a", 0, 1))))  # type: ignore[arg-type]
-    for draw, what in (
-        (plot.spectrum, "a spectrum"),
-        (lambda: plot.coefficients("a"), "coefficients"),
-        (lambda: plot.groups("g", "a"), "means of groups"),
-        (plot.correlation, "correlations"),
-        (plot.findings, "correlations"),
-    ):
-        with refused("the release has no row count (mean=False under", what=what):
-            draw()
 
 
 def test_every_plot_has_a_caption_unless_it_is_left_out() -> None:

@@ -58,6 +58,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("picture", PICTURES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_picture_of_every_release_is_drawn_or_refused(kind: str, picture: str) -> None:
@@ -158,6 +159,7 @@ def test_a_picture_of_nothing_but_noise_says_so_in_words() -> None:
         assert "nan" not in said
 
 
+@pytest.mark.long
 def test_the_spectrum_is_hollow_below_the_floor() -> None:
     for kind in ("moments", "few rows", "as told before repair"):
         release = release_of("moments" if kind not in KINDS else kind)
@@ -195,6 +197,7 @@ def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
     assert [tick for tick in ax.get_xticks() if left <= tick <= right] == [1.0]
 
 
+@pytest.mark.long
 def test_a_legend_stays_within_its_picture() -> None:
     for release in (release_of("unit ball"), release_of("few rows")):
         figure = release.plot.spectrum().figure
@@ -277,6 +280,7 @@ def test_numbers_in_cells_are_told_from_what_is_behind_them() -> None:
 HOSTILE = ("a $x_1$ b", r"\frac$", "n" * 120, "שלום עולם", "é\u0323" * 30, "tab\u202etxt")
 
 
+@pytest.mark.long
 def test_names_are_drawn_as_they_stand() -> None:
     """No formula begins at a dollar, nothing is longer than its room, and no character turns the direction of others."""
     schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in HOSTILE))
@@ -315,6 +319,7 @@ def tick_texts(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.get_yticklabels()]
 
 
+@pytest.mark.long
 def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not drawn as empty boxes, all alike, and no warning of matplotlib's comes of them."""
     monkeypatch.setattr("dpmoments.plots.canvas._families_with", lambda _: ())
@@ -346,6 +351,7 @@ def test_letters_are_drawn_by_a_font_that_has_them() -> None:
     assert "DejaVu Sans" in ax.get_yticklabels()[0].get_fontfamily()
 
 
+@pytest.mark.long
 def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> None:
     settings, backend = dict(mpl.rcParams), mpl.get_backend()
     plt.close("all")
@@ -384,6 +390,7 @@ def test_cards_say_what_there_is(kind: str) -> None:
         assert "Too few rows for this budget" in shown
 
 
+@pytest.mark.long
 def test_cards_escape_names() -> None:
     schema = dpm.Schema(dpm.Numeric("<script>alert(1)</script>", 0, 1), dpm.Categorical("b", ["<b>", "&"]))
     table = pa.table({"<script>alert(1)</script>": [0.5] * 300, "b": ["&"] * 300})
@@ -407,6 +414,7 @@ def captions_of(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.texts if text.get_gid() == "caption"]
 
 
+@pytest.mark.long
 def test_pictures_are_sorted_on_request() -> None:
     release = release_of("moments")
     plain, sized, clear = (
@@ -429,6 +437,7 @@ def test_pictures_are_sorted_on_request() -> None:
     plt.close("all")
 
 
+@pytest.mark.long
 def test_estimates_lie_in_their_bars() -> None:
     for kind in ("moments", "few rows"):
         release = release_of(kind)

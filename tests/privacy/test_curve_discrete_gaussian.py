@@ -9,6 +9,8 @@ import pytest
 from dpmoments.privacy import curves
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 
 def exact_pmf(scale):
     support = np.arange(-int(14 * scale) - 80, int(14 * scale) + 81)

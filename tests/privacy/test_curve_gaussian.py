@@ -10,6 +10,8 @@ from dpmoments.privacy import curves
 from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 EPSILONS = [1e-6, 1e-3, 0.1, 1.0, 4.0, 30.0, 1e4, 1e8, 1e12]
 DELTAS = [1e-300, 1e-100, 1e-30, 1e-9, 1e-3, 0.1, 0.5, 0.9, 0.999]
 

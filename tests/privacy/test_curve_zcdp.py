@@ -10,6 +10,8 @@ import pytest
 from dpmoments.privacy import curves
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 EPSILONS = [1e-6, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e8, 1e12]
 DELTAS = [1e-300, 1e-30, 1e-9, 1e-3, 0.5, 0.999]
 

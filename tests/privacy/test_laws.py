@@ -83,6 +83,8 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.profile import _concentrated_bounds
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 ORDERS = (1.01, 1.1, 1.5, 2.0, 3.0, 5.0, 10.0, 32.0, 100.0)
 """Rényi orders at which a zCDP price is compared; a price ρ must be ≥ D_α/α at each of them."""
 ROUNDING = 1.0 + 1e-9
@@ -242,6 +244,7 @@ def composed_delta(epsilon: float, mu: float, shift: int) -> float:
     return float((own * gain).sum()) / (scale * math.sqrt(2.0 * math.pi) * (1.0 + terms))
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (4.0, 1e-3)])
 def test_composed_discrete_gaussians_keep_the_stated_curve(epsilon: float, delta: float) -> None:
     """One draw that spends all that (ε, δ) allows, at the least scale allowed and at smaller ones."""
@@ -355,6 +358,7 @@ def k_norm_is_paid_for(law: KNorm, shift: list[int], unit: LossUnit, neighbors: 
     return exact <= price(law, stated, unit) * ROUNDING
 
 
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("unit", [LossUnit.EPSILON, LossUnit.EPSILON_DELTA, LossUnit.RHO])
 @pytest.mark.parametrize(
@@ -508,6 +512,7 @@ def matrix_laplace_is_paid_for(law: MatrixLaplaceDraw, neighbors: Neighbors) -> 
     return True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_matrix_laplace_in_two_dimensions(neighbors: Neighbors) -> None:
     law = MatrixLaplaceDraw(0.6, 0)
@@ -543,6 +548,7 @@ def isotropic_is_paid_for(law: IsotropicDraw, unit: LossUnit, neighbors: Neighbo
     return (exact_rho(laws) if unit is LossUnit.RHO else exact_epsilon(laws)) <= stated * (1.0 + 1e-6)
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("unit", [LossUnit.EPSILON, LossUnit.EPSILON_DELTA, LossUnit.RHO])
 @pytest.mark.parametrize(("rate", "bits"), [(0.3, 0), (2.0, 10)])
@@ -591,6 +597,7 @@ def choice_is_paid_for(law: Choice, moved_by: float, unit: LossUnit, neighbors: 
     return exact <= price(law, moves_by(Norm.SCORE, moved_by, neighbors), unit) * ROUNDING
 
 
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("unit", [LossUnit.EPSILON, LossUnit.EPSILON_DELTA, LossUnit.RHO])
 @pytest.mark.parametrize(("epsilon", "moved_by"), [(0.2, 1.0), (0.3, 2.0), (1.5, 1.0)])
@@ -1561,6 +1568,7 @@ Directions spread by 1/√t about the leading one, so that nine tenths of that i
 """
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("name", sorted(SAMPLED))
 def test_what_is_drawn_has_the_law_that_is_paid_for(name: str) -> None:
     p_value, law, fault = SAMPLED[name]
@@ -1572,6 +1580,7 @@ def test_every_law_is_sampled() -> None:
     assert {law.name for _, law, _ in SAMPLED.values()} == set(LAWS)
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize(
     ("p_value", "law", "less_noise"),
     [

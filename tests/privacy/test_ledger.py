@@ -496,6 +496,7 @@ def test_show_says_what_a_stopped_release_left(ledger: dpm.Ledger, capsys: pytes
     assert "stay spent" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.long
 def test_the_page_on_the_ledger_runs_as_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -240,6 +240,7 @@ for made in range(100):
 """
 
 
+@pytest.mark.long
 def test_a_full_disk_refuses_before_noise_and_leaves_the_file_whole(ledger: dpm.Ledger) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     # Without -B Python would write compiled modules under the same limit, and leave broken ones to every later process.

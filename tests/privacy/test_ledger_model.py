@@ -17,6 +17,8 @@ from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.origin import LedgerEntry
 from support.ledger_processes import quick_folder
 
+pytestmark = pytest.mark.long
+
 DATASETS = ("people", "firms")
 AMOUNTS = st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0, 1.1, 2.5, 1e-9, 1 / 3])
 KINDS = st.sampled_from(["pure", "zcdp", "basic"])

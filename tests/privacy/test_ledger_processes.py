@@ -20,7 +20,7 @@ from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.accounts import Action
 from support.ledger_processes import DATASET, quick_folder
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked"), pytest.mark.long(sets=None)]
 PROGRAM = Path(__file__).parents[1] / "support" / "ledger_processes.py"
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 

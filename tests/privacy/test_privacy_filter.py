@@ -631,6 +631,7 @@ def in_a_file(receipt: Receipt) -> dict[str, Any]:
     return dict(json.loads(json.dumps(receipt.to_dict())))
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", EVERY_CASE, ids=lambda case: case.id)
 def test_receipt_of_a_release(case: Case) -> None:
@@ -693,6 +694,7 @@ def test_cases_have_names_of_their_own() -> None:
     assert len(BY_ID) == len(EVERY_CASE)
 
 
+@pytest.mark.long(sets=None)
 def test_the_receipts_that_are_tampered_with_hold_every_law() -> None:
     laws = {draw.law.name for receipt in receipts() for draw in receipt.draws}
     assert laws == set(LAWS)
@@ -911,6 +913,7 @@ EXTREMES: dict[str, Edit] = {
 ALL_EDITS = TAMPERINGS | LESS_THAN_PLAIN | EXTREMES
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of curves at the ends of float64
 @pytest.mark.parametrize("name", list(ALL_EDITS))
 def test_a_tampered_receipt_is_refused(name: str) -> None:
@@ -931,6 +934,7 @@ def test_a_receipt_of_groups_is_for_no_release_of_all_rows() -> None:
         Receipt(ADD, cost, LossUnit.RHO, (draw, replace(draw, group="a"))).require_for(statement)
 
 
+@pytest.mark.long(sets=None)
 def test_untouched_receipts_and_those_with_a_draw_less_are_accepted() -> None:
     """A draw that is left out cannot be seen in the file; what is left still adds up to the cost or less."""
     for receipt in receipts():
@@ -1034,12 +1038,14 @@ def is_refused_or_means_the_same(receipt: Receipt, path: tuple[Any, ...], conten
     return same_losses and read.neighbors is receipt.neighbors and (read.cost == receipt.cost or path[0] == "cost")
 
 
+@pytest.mark.long(sets=None)
 @settings(max_examples=examples(400), deadline=None, derandomize=True)
 @given(edited(ODD_VALUES))
 def test_any_edit_is_refused_or_changes_no_loss(edit: tuple[Receipt, tuple[Any, ...], Plain]) -> None:
     assert is_refused_or_means_the_same(*edit)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @settings(max_examples=examples(400), deadline=None, derandomize=True, print_blob=False, report_multiple_bugs=False)
 @given(edited(EXTREME_VALUES))
@@ -1072,6 +1078,7 @@ def leaves(noisy: Any) -> list[Any]:
     return [np.asarray(value).tobytes() if isinstance(value, np.ndarray | float) else repr(value) for value in values]
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", EVERY_CASE, ids=lambda case: case.id)
 def test_a_replay_on_the_same_table_is_bit_equal(case: Case) -> None:

@@ -137,6 +137,7 @@ def test_group_privacy_of_rho_is_never_worse_than_part_by_part(k: int) -> None:
             assert zcdp_rho(epsilon / k, of_row) <= zcdp_rho(epsilon, delta) / k**2 * (1 + 1e-9)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian", "coinpress"])
 def test_a_small_epsilon_with_a_large_delta_is_released_for_units(mechanism: str, tmp_path: Path) -> None:
     job = partial(dpm.release, people(), SCHEMA, mechanism=mechanism, privacy_unit=UNIT, output=tmp_path / "r.json")
@@ -201,6 +202,7 @@ def plan_of(case: Case, unit: PrivacyUnit = UNIT) -> UnitsPlan[Any]:
     return UnitsPlan.of(plan, case.budget(), unit)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("case", UNIT_CASES, ids=lambda case: case.id)
 def test_every_mechanism_runs_for_units_and_spends_no_more_than_the_cost(case: Case) -> None:
     plan = plan_of(case)
@@ -340,6 +342,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpmoments.rows.sources.memory._rows_per_part", lambda *_: 16)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("case", REPLAYED, ids=lambda case: case.id)
 def test_nothing_leaves_a_run_for_units_that_is_not_paid_for(case: Case) -> None:
@@ -371,6 +374,7 @@ FAULTS: dict[str, tuple[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_replay_sees_a_selection_that_is_no_function_of_a_persons_rows(
@@ -425,6 +429,7 @@ def spent(budget: PrivacyBudget) -> dict[str, float]:
 # What a release states ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("mechanism", ["auto", "johnson-lindenstrauss", "coinpress"])
 def test_a_release_states_its_unit_and_stands_every_check(tmp_path: Path, mechanism: str) -> None:
     released = dpm.release(
@@ -528,6 +533,7 @@ FORGED: dict[str, tuple[Edit, Said]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("forgery", list(FORGED))
 def test_a_forged_unit_is_refused(tmp_path: Path, forgery: str) -> None:
     path = tmp_path / "r.json"
@@ -644,6 +650,7 @@ def test_the_command_line_refuses_what_cannot_be(
     assert not Path("r.json").exists()
 
 
+@pytest.mark.long(sets=None)
 def test_answers_say_that_rows_of_one_person_may_be_alike() -> None:
     for k, told in ((3, True), (1, False)):
         unit = dpm.PrivacyUnit(UNIT.column, max_rows=k)

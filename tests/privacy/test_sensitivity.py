@@ -110,6 +110,7 @@ def found_by_search(norm: MatrixNorm, w: float, d: int, replace: bool, seed: int
     return largest
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("w", AUGMENTATIONS)
 @pytest.mark.parametrize("d", [2, 3, 7])
 def test_gram_under_replace_one_is_attained_and_not_exceeded(d: int, w: float) -> None:
@@ -133,6 +134,7 @@ def test_nuclear_norm_is_attained_where_augmented_rows_are_orthogonal(w: float) 
     )
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("w", AUGMENTATIONS)
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_gram_under_add_remove_is_attained_and_not_exceeded(d: int, w: float) -> None:
@@ -144,6 +146,7 @@ def test_gram_under_add_remove_is_attained_and_not_exceeded(d: int, w: float) ->
         assert found_by_search(norm, w, d, replace=False) <= stated * (1 + 1e-12)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("w", AUGMENTATIONS)
 @pytest.mark.parametrize("d", [1, 2, 4, 10])
 def test_entrywise_under_replace_one_is_not_exceeded(d: int, w: float) -> None:
@@ -504,6 +507,7 @@ def random_neighbors(neighbors: Neighbors, d: int, trials: int, seed: int) -> It
         yield np.vstack([rest, [x]]), (np.vstack([rest, [y]]) if neighbors is REPLACE_ONE else rest)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 @pytest.mark.parametrize("name", WORST)
 def test_no_neighbors_exceed_what_is_stated(name: str, neighbors: Neighbors) -> None:
@@ -622,6 +626,7 @@ def raised_inverse(gram: np.ndarray, least: float) -> np.ndarray:
     return (eigenvectors / np.maximum(eigenvalues, least)) @ eigenvectors.T
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 @pytest.mark.parametrize("least", [0.3, 1.05, 4.0])
 def test_the_inverse_is_not_exceeded_whether_the_bound_holds_or_not(neighbors: Neighbors, least: float) -> None:
@@ -769,6 +774,7 @@ def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
     return made(neighbors, *((w,) if name in OF_NORMS else (d,) if name in OF_WIDTHS else ())).value
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 def test_every_value_is_the_proved_one_and_a_few_last_places_more_at_most(neighbors: Neighbors) -> None:
     assert {*OF_AUGMENTED_ROWS, *OF_NORMS, *OF_WIDTHS, *OF_NOTHING, *OF_COUNTS, "inverse_gram_frobenius"} == set(

@@ -37,6 +37,7 @@ def largest(norm: str, neighbors: Neighbors, *, cap: float = 1.0) -> float:
     return max(float(np.linalg.norm(one - other, norm)) for one, other in itertools.product(weighted, others))
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("neighbors", list(Neighbors))
 @pytest.mark.parametrize(("norm", "stated"), [("fro", gram_frobenius), ("nuc", gram_nuclear)])
 def test_weighted_gram_matrices_move_no_more_and_attain_it(neighbors: Neighbors, norm: str, stated: object) -> None:

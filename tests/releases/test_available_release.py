@@ -17,6 +17,8 @@ from dpmoments.releases.moment_release import AvailableRelease
 from dpmoments.rows.encode import encode_columns
 from support.said import refused
 
+pytestmark = pytest.mark.long(sets=None)
+
 RULE = "available"
 
 
@@ -222,6 +224,7 @@ def _sampling_ratios(stating: list[dpm.MomentRelease]) -> np.ndarray:
     return np.std(found, axis=0) / np.mean(stated, axis=0)
 
 
+@pytest.mark.slow
 def test_sampling_errors_count_missing_values() -> None:
     ratios = _sampling_ratios(_lacking()[:8])
     assert ratios.min() > 0.8
@@ -281,6 +284,7 @@ def test_means_are_those_of_the_rows_with_a_value(mechanism: str) -> None:
     assert abs(deviations[0] / whole.age.std() - 1.0) < 0.2
 
 
+@pytest.mark.slow
 def test_forecast_is_of_the_features_that_are_drawn() -> None:
     options: dict[str, Any] = {"n_rows": 20_000, "epsilon": 1.0}
     complete, lacking = (dpm.forecast(schema(rule=rule), **options) for rule in ("error", RULE))

@@ -41,6 +41,7 @@ def test_the_page_reads_a_release_without_the_library(
     np.testing.assert_allclose(names["covariance"], release.covariance, rtol=1e-9)
 
 
+@pytest.mark.long
 def test_the_page_reads_a_release_of_counts_without_the_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,7 @@ def probabilities(errors: np.ndarray, found: list[NoisyMean], factor: float = 1.
     return np.array(values)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_stated_law_is_that_of_the_noise(name: str) -> None:
     errors, found = runs_of(name, 60)
@@ -144,6 +145,7 @@ def test_a_known_covariance_gives_every_coordinate_its_own_noise() -> None:
     assert ratio == pytest.approx(np.full(D, ratio[0]))
 
 
+@pytest.mark.long
 def test_the_variance_aware_noise_is_that_of_its_last_step() -> None:
     """Proportional to the roots of the scales that it found; most of its intervals hold, normal rows being clipped but little."""
     deviations, held = np.array([1.0, 0.1, 0.01]), []
@@ -178,6 +180,7 @@ def test_symq_states_no_law() -> None:
 # clipping, which no law of noise covers
 
 
+@pytest.mark.long
 def test_heavy_tails_are_warned_of_and_normal_ones_are_not() -> None:
     def released(make: Any, name: str, seed: int) -> dpm.MeanRelease:
         options = {"radius": 20.0, "scale": 1.0} if name == "coinpress" else {}

@@ -40,6 +40,7 @@ def released(distance: float) -> dpm.MomentRelease:
     return dpm.release(pd.DataFrame(frame), schema, rho=2.0, insecure_seed=1)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("distance", [0.0, 1e3, 1e7, 1e9, 1e11])
 def test_the_covariance_does_not_depend_on_how_far_the_mean_is(distance: float, tmp_path: Path) -> None:
     far = released(distance)

@@ -72,6 +72,7 @@ def table_of(n_rows: int = 300) -> pa.Table:
 NAMES = (DATASET, DESCRIPTION, LEVEL, "age in years", "part of the country")
 
 
+@pytest.mark.long(sets=6)
 @pytest.mark.parametrize("case", [*CASES, *MEAN_CASES], ids=id_of)
 def test_a_release_of_every_mechanism_holds_no_words(case: Case, tmp_path: Path) -> None:
     job: Any = dpm.release if case in CASES else dpm.release_mean
@@ -92,6 +93,7 @@ def test_a_release_of_every_mechanism_holds_no_words(case: Case, tmp_path: Path)
         assert schema_faults(path) == []
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::dpmoments.ReleaseWarning")
 def test_groups_pools_and_columns_of_every_kind_hold_no_words(tmp_path: Path) -> None:
     budget: dict[str, Any] = {"epsilon": 1.0, "insecure_seed": 0}
@@ -126,6 +128,7 @@ def test_a_sentence_in_a_file_is_found(tmp_path: Path) -> None:
         dpm.load(path)
 
 
+@pytest.mark.long
 def test_forecasts_and_the_reason_of_auto_hold_no_words() -> None:
     found = dpm.forecast(dpm.Schema(*(dpm.Numeric(f"x{index}", 0, 1) for index in range(3))), n_rows=1000, epsilon=1.0)
     reasons = [row.to_dict()["chosen_because"] for row in found.rows]

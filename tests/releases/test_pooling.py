@@ -347,6 +347,7 @@ def refusals() -> dict[str, tuple[Any, Said]]:
     }
 
 
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("name", refusals())
 def test_what_cannot_be_pooled_is_refused_with_the_reason(name: str) -> None:
     releases, said = refusals()[name]
@@ -560,6 +561,7 @@ def test_a_forged_pooled_release_is_refused(saved: Path, edit: Any, cause: str) 
         dpm.load(saved)
 
 
+@pytest.mark.long
 def test_a_part_that_contradicts_itself_fails_the_pools_verification(saved: Path) -> None:
     forge(
         saved, lambda content: content["releases"][1]["noise"].update(diagonal_variance=1.0, off_diagonal_variance=0.5)
@@ -568,6 +570,7 @@ def test_a_part_that_contradicts_itself_fails_the_pools_verification(saved: Path
     assert "2. south: noise as the stated budget calls for" in failed
 
 
+@pytest.mark.long
 def test_the_command_line_pools_shows_and_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [tmp_path / f"{place}.json" for place in range(2)]
     for place, file in enumerate(files):

@@ -249,6 +249,7 @@ def implied(cost: PrivacyBudget, epsilon: float) -> float:
     return cost.delta + (1.0 - cost.delta) * pure
 
 
+@pytest.mark.long(sets=23)
 @pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case.id)
 def test_a_profile_says_no_less_than_the_stated_budget(case: Case) -> None:
     name, receipt = receipt_of(case)
@@ -267,6 +268,7 @@ def test_a_profile_says_no_less_than_the_stated_budget(case: Case) -> None:
         assert points[3].exact
 
 
+@pytest.mark.long(sets=25)
 @pytest.mark.parametrize("size", ["tiny", "unlimited"])
 @pytest.mark.parametrize("case", CASES[::13], ids=lambda case: case.id)
 def test_budgets_at_the_ends_of_what_is_accepted_have_profiles(case: Case, size: str) -> None:
@@ -293,6 +295,7 @@ def test_draws_that_depend_on_results_are_found() -> None:
     assert {case.mechanism.name for case in CASES} & {"gaussian", "laplace", "matrix-laplace", "isotropic"} <= _SETTLED
 
 
+@pytest.mark.long
 def test_the_first_draw_is_the_same_on_every_table() -> None:
     for case in CASES[::5]:
         firsts = {
@@ -455,6 +458,7 @@ def test_coarse_gaussian_noise_has_its_margin(scale: float) -> None:
     assert not any(curve.at(epsilon).exact for epsilon in epsilons)
 
 
+@pytest.mark.long
 def test_gaussian_draws_beside_others_are_composed_with_them() -> None:
     scale, width = 8.0, 0.3
     curve = RunCurve.of(concentrated(DiscreteGaussian(scale), Choice(width)), "kapralov-talwar")
@@ -530,6 +534,7 @@ def test_units_of_several_rows_lose_what_their_rows_lose_together(gaussian: bool
         assert curve.mu == pytest.approx(3.0 * row_curve.mu)
 
 
+@pytest.mark.long
 def test_mu_is_stated_of_gaussian_runs_alone() -> None:
     names: dict[str, float | None] = {}
     for case in CASES:
@@ -549,6 +554,7 @@ def test_mu_is_the_least_number_whose_square_is_enough(rho: Fraction) -> None:
     assert Fraction(below) ** 2 < 2 * rho <= Fraction(mu) ** 2
 
 
+@pytest.mark.long
 def test_epsilon_at_a_delta_is_on_the_safe_side() -> None:
     for case in CASES[::11]:
         name, receipt = receipt_of(case)

@@ -43,6 +43,7 @@ def survives(value: Any) -> bool:
     )
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_copies_are_the_same_release(kind: str) -> None:
     for name, value in parts_of(kind).items():
@@ -57,6 +58,7 @@ def test_arguments_of_a_sensitivity_in_a_view_of_a_mapping_stop_a_pool() -> None
         survives(replace(draw, sensitivity=replace(draw.sensitivity, arguments=faulty)))
 
 
+@pytest.mark.long
 def test_a_pool_returns_what_a_ledger_was_charged_for(tmp_path: Path) -> None:
     ledger = dpm.Ledger(tmp_path / "budget.db")
     for dataset in ("people", "part 0", "part 1"):

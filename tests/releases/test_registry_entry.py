@@ -134,6 +134,7 @@ def test_a_statement_names_what_an_auditor_asks_for() -> None:
     assert "number of rows of the table" not in made().auditor_statement().describe()
 
 
+@pytest.mark.long
 def test_a_statement_tells_what_the_ledger_adds_up_to(tmp_path: Path) -> None:
     ledger, other = dpm.Ledger(tmp_path / "budget.db"), dpm.Ledger(tmp_path / "other.db")
     for one in (ledger, other):
@@ -328,6 +329,7 @@ def test_what_only_the_curator_knows_is_a_marked_blank(released: Any) -> None:
     assert list(faults(entry.to_dict(), FORM))
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -196,6 +196,7 @@ def assert_same(first: MomentRelease, second: MomentRelease) -> None:
         assert bits(getattr(first, name)) == bits(getattr(second, name)), name
 
 
+@pytest.mark.long
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(release=releases())
 def test_a_release_comes_back_to_the_bit(release: MomentRelease, tmp_path: Path) -> None:

@@ -153,6 +153,7 @@ def test_a_file_holds_what_was_drawn(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.correlation, released.correlation)
 
 
+@pytest.mark.long
 def test_missing_values_and_groups() -> None:
     table = PEOPLE.assign(score=np.where(np.arange(N) % 5 == 0, np.nan, PEOPLE["age"]))
     score = dpm.Numeric("score", 0, 100, missing="available")
@@ -166,6 +167,7 @@ def test_missing_values_and_groups() -> None:
     assert groups["east"].weight_clipped is None
 
 
+@pytest.mark.long
 def test_every_answer_says_that_rows_count_as_independent() -> None:
     released = dpm.release(PEOPLE, weighted(), epsilon=5.0, insecure_seed=3)
     answers = (
@@ -213,6 +215,7 @@ def test_what_weights_do_not_go_with_is_refused(attempt: Any, reason: str) -> No
         attempt(weighted())
 
 
+@pytest.mark.long
 def test_intervals_hold_the_means_of_the_population() -> None:
     """In 30 releases of samples drawn with unequal chances, 95 % intervals hold nearly as often as they say."""
     population, held = people(60_000, 9), []

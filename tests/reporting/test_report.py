@@ -104,10 +104,12 @@ def unharmed(source: str) -> None:
     assert "<i>data</i>" in page.text
 
 
+@pytest.mark.long
 def test_names_out_of_a_file_do_nothing_but_stand_there(hostile: dpm.MomentRelease) -> None:
     unharmed(asked_of_hostile(hostile))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 def test_a_page_that_escapes_nothing_is_found(hostile: dpm.MomentRelease, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_module._environment(page_module._PACKAGE), "autoescape", False)
@@ -131,6 +133,7 @@ def test_letters_of_every_script_are_left_to_the_browser() -> None:
     assert not any("\\u" in text for text in texts)
 
 
+@pytest.mark.long
 def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> None:
     before = dict(mpl.rcParams)
     release = released(insecure_seed=None)
@@ -167,6 +170,7 @@ def test_a_seeded_release_says_that_it_protects_nobody() -> None:
     assert "NOT PRIVATE. Made with an insecure seed" in Page(_report_page(release)).text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_a_hopeless_release_is_one_sentence_and_one_number() -> None:
     release = released(60, epsilon=0.1)
@@ -245,6 +249,7 @@ def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 def test_releases_of_every_kind_have_a_page(
     of_every_kind: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]],
@@ -324,6 +329,7 @@ def test_a_page_is_written_whole_and_never_over_another_unless_told(tmp_path: Pa
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("undrawn")
 def test_the_command_writes_what_the_function_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, path = tmp_path / "people.json", tmp_path / "report.html"
@@ -362,6 +368,7 @@ def test_many_features_make_a_page_of_moderate_size() -> None:
     assert len(_report_page(release)) < 400_000
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All blocks of ``read-a-report.md``, and the page that ``forecast.md`` shows."""
@@ -411,6 +418,7 @@ def _parts(content: _Content) -> list[Any]:
     return [*every, *(inner for part in every for inner in part.parts)]
 
 
+@pytest.mark.long
 def test_findings_of_a_page_are_by_one_correction_over_all_its_tables() -> None:
     release, asked = released(), _Asked(["income ~ age"], [("region", "income")])
     alone = section_module.Comparisons.of(release, asked.regressions, asked.groups, 0.95)
@@ -442,6 +450,7 @@ def test_the_strongest_finding_of_two_columns_is_the_first_line() -> None:
     assert sizes[0] == held.max()
 
 
+@pytest.mark.long
 def test_a_title_a_headline_and_descriptions_are_the_words_of_a_page(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     north = rng.random(5000) < 0.5
@@ -469,6 +478,7 @@ def test_a_title_a_headline_and_descriptions_are_the_words_of_a_page(tmp_path: P
     assert (tmp_path / "again.html").read_text() == (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.long
 def test_a_summary_has_the_head_of_the_report_and_its_findings(tmp_path: Path) -> None:
     release = released()
     dpm.report(release, tmp_path / "all.html", groups=[("region", "income")])
@@ -489,6 +499,7 @@ def test_a_summary_has_the_head_of_the_report_and_its_findings(tmp_path: Path) -
     assert not set(re.findall(r'href="#([^"]+)"', summary)) - set(re.findall(r'id="([^"]+)"', summary))
 
 
+@pytest.mark.slow
 def test_adult_fits_its_pages() -> None:
     """A table of 15 columns: 2,600 words and 400 kB, and 350 words for those who decide."""
     people = dpm.datasets.adult()

@@ -32,6 +32,7 @@ def products(draw: st.DrawFn) -> tuple[list[list[float]], list[list[float]]]:
     return draw(values), draw(matrices)
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(300))
 @given(products())
 def test_image_equals_the_reference(case: tuple[list[list[float]], list[list[float]]]) -> None:
@@ -62,6 +63,7 @@ def relative_error(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> fl
     return worst
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("n_inner", [1, 2, 50, 500, 2000])
 def test_error_bound(n_inner: int) -> None:
     """|ŵ − w| ≤ 3·d·2^(−2p)·max|v|·max|a| (and the two additions' rounding), about 2^-40 at worst."""

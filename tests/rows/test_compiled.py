@@ -21,6 +21,8 @@ from support.drawn_tables import drawn_table
 from support.examples import examples
 from support.said import refused
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def from_the_first_row(monkeypatch: pytest.MonkeyPatch) -> None:

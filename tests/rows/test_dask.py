@@ -50,7 +50,10 @@ dask = pytest.importorskip("dask", reason="Dask is not installed: pip install 'd
 dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed: pip install 'dpmoments[dask]'")
 da = pytest.importorskip("dask.array", reason="Dask is not installed: pip install 'dpmoments[dask]'")
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
+    pytest.mark.long(sets=None),
+]
 FRAME = TABLE.to_pandas().convert_dtypes()  # Dask makes text of objects, true and false among them
 NUMBERS = dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1))
 
@@ -85,6 +88,7 @@ FORMS: dict[str, Any] = {
 }
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_bits(form: str) -> None:
     rows = Rows.of(FORMS[form](), SCHEMA, neighbors="replace_one")
@@ -182,6 +186,7 @@ def one_case_each() -> list[Case]:
     return list(first.values())
 
 
+@pytest.mark.long(sets=20)
 @pytest.mark.parametrize("case", one_case_each(), ids=lambda case: case.id)
 def test_every_mechanism_gives_the_same_release(case: Case) -> None:
     schema = dpm.Schema.unit_ball(case.n_features)
@@ -382,6 +387,7 @@ def test_an_empty_cell_never_merges_two_long_numbers(tmp_path: Path) -> None:
         assert Rows.of(nullable[nullable.keep], schema).moments() == Rows.of(table, schema).moments()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64()], ids=str)
 def test_an_empty_id_never_merges_two_people(tmp_path: Path, kind: Any) -> None:
     """As levels do, ids of more than 53 bits would lose their last digits beside an empty cell."""
@@ -611,6 +617,7 @@ def test_the_example_runs() -> None:
 # Progress, interruption, lost workers -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_progress_is_told_in_hundredths_of_the_partitions() -> None:
     for n_partitions in (1, 3, 250):
         told: list[float | None] = []
@@ -851,6 +858,7 @@ def watched_passes(
     return files_seen, keys
 
 
+@pytest.mark.slow
 def test_nothing_that_workers_write_to_a_disk_shows_a_row_or_a_sum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

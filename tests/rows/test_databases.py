@@ -30,6 +30,7 @@ def people(tmp_path: Path) -> str:
     return sqlite_file(tmp_path / "t.db", PEOPLE)
 
 
+@pytest.mark.long
 def test_types_of_postgresql_are_those_of_the_columns() -> None:
     on_postgres(
         """DO $$ BEGIN CREATE TYPE mood AS ENUM ('low', 'high'); EXCEPTION WHEN duplicate_object THEN NULL; END $$"""
@@ -123,6 +124,7 @@ def test_rows_are_read_in_batches(tmp_path: Path) -> None:
     assert max(len(batch["age"]) for batch in session.batches(["age"], 300)) == 300
 
 
+@pytest.mark.long
 def test_a_query_changes_nothing(tmp_path: Path) -> None:
     url = people(tmp_path)
     with refused("); the database's own message may quote a password"):
@@ -201,6 +203,7 @@ def test_no_password_is_shown(change: tuple[str, str], cause: str, caplog: pytes
     assert not [part for part in (*PASSWORD.split("/"), url, url.split("@")[0][-12:]) if part in told]
 
 
+@pytest.mark.long
 def test_no_password_is_in_a_release(tmp_path: Path) -> None:
     ledger = dpm.Ledger(tmp_path / "budget.db")
     ledger.grant("people", epsilon=2.0)
@@ -219,6 +222,7 @@ def test_another_database_is_refused(url: str) -> None:
     assert "geheim" not in str(stopped.value)
 
 
+@pytest.mark.long
 def test_causes_are_told(tmp_path: Path) -> None:
     url = people(tmp_path)
     (tmp_path / "no.db").write_text("not a database, and long enough to be read as one" * 30)

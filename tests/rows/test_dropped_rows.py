@@ -62,6 +62,7 @@ def quietly(*arguments: Any, **options: Any) -> dpm.MomentRelease:
         return dpm.release(*arguments, **{"insecure_seed": 0, **options})
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("mechanism", "budget"), SETTINGS, ids=lambda value: getattr(value, "name", str(value)))
 def test_without_a_mean_a_part_of_the_budget_is_for_the_number_of_rows(mechanism: Any, budget: dict[str, Any]) -> None:
     release = quietly(table(), DROPPING, mechanism=mechanism, neighbors="replace_one", mean=False, **budget)
@@ -116,6 +117,7 @@ def test_dropped_rows_are_no_outliers_for_coinpress(rate: float) -> None:
     assert release.receipt.draws[0].what.code == "count"
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -177,6 +179,7 @@ def test_levels_that_match_nothing_are_said() -> None:
     assert "rows-dropped" in codes(release.warnings)
 
 
+@pytest.mark.long
 def test_noise_is_not_taken_for_dropped_rows() -> None:
     for seed in range(20):
         with warnings.catch_warnings():
@@ -215,6 +218,7 @@ def test_a_schema_says_of_every_kind_of_column_whether_it_can_drop_a_row(column:
     assert kept == 4 - sum(by_rule)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("budget", [dpm.PrivacyBudget.pure(0.5), dpm.PrivacyBudget.zcdp(0.5)], ids=str)
 def test_the_error_expected_of_a_count_is_that_of_its_noise(budget: dpm.PrivacyBudget) -> None:
     """What is warned of as dropped rows, and what is not, hangs on it."""
@@ -226,6 +230,7 @@ def test_the_error_expected_of_a_count_is_that_of_its_noise(budget: dpm.PrivacyB
     np.testing.assert_allclose(np.std(errors), plan.expected_count_error, rtol=0.25)
 
 
+@pytest.mark.long
 def test_the_noise_of_a_count_with_a_draw_of_its_own_is_in_law_and_error_bound() -> None:
     rows = np.random.default_rng(0).normal(size=(1_000, 3))
     rows[:, 2] = rows[:, 0] - 0.5 * rows[:, 1]
@@ -255,6 +260,7 @@ def test_the_noise_of_a_count_with_a_draw_of_its_own_is_in_law_and_error_bound()
     assert bounds[0] > 1.1 * bounds[1]
 
 
+@pytest.mark.long
 def test_a_number_of_rows_that_noise_decides_is_said_and_never_above_the_table() -> None:
     for seed in range(12):
         for neighbors, said in (("replace_one", True), ("add_remove", False)):

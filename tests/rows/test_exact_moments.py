@@ -37,6 +37,7 @@ def values_of(moments: ExactMoments) -> tuple[Any, ...]:
     return moments.count, moments.dropped, moments.sum.tolist(), moments.gram.tolist()
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_same_bits_for_every_order_cut_layout_and_thread_count(data: st.DataObject) -> None:
@@ -131,6 +132,7 @@ def sensitivity_is_exact(moments_of: Any, rows: FloatArray, **options: Any) -> b
     return True
 
 
+@pytest.mark.long
 def test_sensitivity_on_the_lattice() -> None:
     rng = np.random.default_rng(10)
     rows = rng.standard_normal((25, 4)) * 10.0 ** rng.uniform(-1, 1, (25, 1))
@@ -338,6 +340,7 @@ def digests_on(environment: dict[str, str]) -> tuple[list[str], str, str]:
     return kernels, exact, plain
 
 
+@pytest.mark.long
 def test_same_bits_on_other_processors() -> None:
     """Other BLAS kernels and other NumPy vector instructions, as on older processors, give the same bits."""
     from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__

@@ -131,6 +131,7 @@ CODES = {
 """Codes of the refusals, by how the names begin: the first that fits."""
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("form", REFUSED)
 def test_a_table_whose_types_are_guessed_is_refused(tmp_path: Path, form: str) -> None:
     with refused(next(code for begins, code in CODES.items() if form.startswith(begins)), TypeError):

@@ -48,6 +48,7 @@ def encodings(draw: st.DrawFn) -> tuple[list[list[float]], int, dict[str, Any]]:
     return draw(st.lists(one_row, max_size=6)), n_features, options
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(400))
 @given(encodings())
 def test_lattice_rows_equal_the_reference(case: tuple[list[list[float]], int, dict[str, Any]]) -> None:
@@ -444,6 +445,7 @@ def rows_whose_squares_round_to_2_to_the_53(how_many: int) -> FloatArray:
     return np.array(found, dtype=np.float64)
 
 
+@pytest.mark.long
 def test_a_sum_of_squares_that_rounds_to_the_last_exact_integer_is_not_exact() -> None:
     rows = rows_whose_squares_round_to_2_to_the_53(40) * 2.0**-20
     expected = [reference_lattice_row(row, bits=20, radius=1.0)[0] for row in rows.tolist()]

@@ -100,6 +100,7 @@ def tables(draw: st.DrawFn) -> tuple[Schema, pa.Table]:
     return Schema(*draw(st.permutations(columns))), pa.table(cells)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(60), deadline=None)
 @given(
     table=tables(),

@@ -90,6 +90,7 @@ def columns(draw: st.DrawFn, name: str) -> Any:
     return dpm.Numeric(name, lower, upper, **rule)
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=examples(120))
 @given(st.data())
 def test_same_bits_as_numpy(data: st.DataObject) -> None:
@@ -131,6 +132,7 @@ def table_of(dtype: Any, n_rows: int, d: int, seed: int) -> np.ndarray:
     return array
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64, np.uint64, np.int8])
 @pytest.mark.parametrize("d", [3, 32, 33, 70])
 def test_same_bits_in_tiles_of_every_width(dtype: Any, d: int) -> None:

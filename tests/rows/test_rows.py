@@ -49,6 +49,7 @@ def form(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return FORMS[name]() if name in FORMS else FILES[name](tmp_path)
 
 
+@pytest.mark.long
 def test_a_histogram_counts_every_row(form: Any) -> None:
     edges = [0.2, 0.5, 0.9]
     rows, dropped = reference_rows(TABLE, SCHEMA)
@@ -101,6 +102,7 @@ def told(data: Any, schema: Schema, passes: int = 1) -> list[float | None]:
     return seen
 
 
+@pytest.mark.long
 def test_progress_tells_the_same_of_every_table(tmp_path: Path) -> None:
     ball = Schema.unit_ball(2)
     every_hundredth = [step / 100 for step in range(1, 101)]
@@ -119,6 +121,7 @@ def test_progress_tells_the_same_of_every_table(tmp_path: Path) -> None:
     assert told(tmp_path / "keys" / "*" / "*.csv", SCHEMA) == every_hundredth * 6
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".feather", ".arrows"])
 def test_progress_in_files_without_a_number_of_rows_goes_with_what_was_read(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -271,6 +274,7 @@ def nested_reprs(value: Any) -> Iterator[str]:
             yield from nested_reprs(getattr(value, name))
 
 
+@pytest.mark.long(sets=9)
 def test_no_repr_shows_the_table(form: Any) -> None:
     rows = Rows.of(form, SCHEMA, neighbors="replace_one")
     histogram = rows.histogram(lambda block: block[:, 0], [0.0, 0.1])

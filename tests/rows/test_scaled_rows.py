@@ -33,6 +33,7 @@ def slowly() -> list[list[int]]:
     return answers(Rows.of(TABLE.take(np.arange(len(TABLE))[::-1]), SCHEMA, threads=1))
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize("name", a_third_of_forms(0))
 def test_every_source_gives_the_same_integers(name: str, tmp_path: Path) -> None:
     table = FORMS[name]() if name in FORMS else FILES[name](tmp_path)

@@ -44,6 +44,8 @@ from support.table_forms import (
     write,
 )
 
+pytestmark = pytest.mark.long(sets=None)
+
 
 @pytest.fixture(params=[*FORMS, *FILES])
 def form(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
@@ -51,6 +53,7 @@ def form(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return FORMS[name]() if name in FORMS else FILES[name](tmp_path)
 
 
+@pytest.mark.long(sets=None)
 def test_every_form_gives_the_same_bits(form: Any) -> None:
     for neighbors in ("replace_one", "add_remove"):
         rows = Rows.of(form, SCHEMA, neighbors=neighbors)
@@ -68,6 +71,7 @@ def released(form: Any) -> dpm.MomentRelease:
     return dpm.release(form, SCHEMA, epsilon=1.0, neighbors="replace_one", insecure_seed=4, mean=False)
 
 
+@pytest.mark.long(sets=None)
 def test_every_form_gives_the_same_release(form: Any) -> None:
     assert released(form).noisy_gram.tobytes() == released_table().noisy_gram.tobytes()
 
@@ -119,6 +123,7 @@ KINDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.long(sets=5)
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_one_table_gives_the_same_bits_whatever_holds_it(
     make: Any, tmp_path: Path, request: pytest.FixtureRequest
@@ -154,6 +159,7 @@ def same(before: Any, after: Any) -> bool:
     return repr(before) == repr(after)
 
 
+@pytest.mark.long
 def test_no_form_is_changed(form: Any) -> None:
     before = snapshot(form)
     rows = Rows.of(form, SCHEMA, neighbors="replace_one")
@@ -165,6 +171,7 @@ def test_no_form_is_changed(form: Any) -> None:
     assert rows.moments() == EXPECTED
 
 
+@pytest.mark.long
 def test_an_interrupted_pass_can_be_begun_anew(form: Any) -> None:
     rows = Rows.of(form, SCHEMA, neighbors="replace_one")
     blocks = encoded_blocks(rows)
@@ -214,6 +221,7 @@ ARRAY_SCHEMAS: dict[str, Schema] = {
 }  # fmt: skip
 
 
+@pytest.mark.long(sets=6)
 @pytest.mark.parametrize("schema", ARRAY_SCHEMAS.values(), ids=ARRAY_SCHEMAS)
 @pytest.mark.parametrize("layout", ARRAYS)
 def test_layouts_and_types_of_an_array(layout: str, schema: Schema) -> None:
@@ -317,6 +325,7 @@ def test_any_table_through_files(
     assert Rows.of(duckdb.connect().from_arrow(shuffled), SCHEMA, neighbors="replace_one").moments() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 7, 100_000])
 def test_block_sizes_do_not_matter(batch: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("dpmoments.rows.sources.arrow._ROWS_PER_BATCH", batch)
@@ -404,6 +413,7 @@ def test_odd_column_names(name: str, tmp_path: Path) -> None:
         assert Rows.of(data, schema).moments() == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_bytes", [200, 333, 1001])
 @pytest.mark.parametrize("ending", ["\r\n", "\n", "\r"])
 def test_a_line_break_in_quotes_on_the_edge_of_a_block_is_kept(

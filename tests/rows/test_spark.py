@@ -31,7 +31,7 @@ from support.spark_session import of_spark
 from support.table_forms import EXPECTED, N_ROWS, SCHEMA, TABLE, csv_text, decimals, make_table, with_column
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")
-pytestmark = of_spark
+pytestmark = [*of_spark, pytest.mark.long(sets=None)]
 TESTS = Path(__file__).parents[1]
 
 
@@ -378,6 +378,7 @@ def test_the_example_runs() -> None:
     assert "the same bits as a local pass: True" in ran.stdout, ran.stderr
 
 
+@pytest.mark.slow
 def test_a_machine_without_java_is_told_what_spark_needs(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "t.parquet")
     SCHEMA.save(tmp_path / "t.yaml")

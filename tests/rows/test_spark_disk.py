@@ -14,7 +14,7 @@ import pytest
 from support.spark_session import of_spark
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")
-pytestmark = of_spark
+pytestmark = [*of_spark, pytest.mark.slow]
 TESTS = Path(__file__).parents[1]
 
 PROGRAM = """
@@ -209,14 +209,12 @@ def test_a_pass_makes_no_file(told: dict[str, dict[str, Any]]) -> None:
     assert told["as it is"] == {"files": NO_FILE, "frame": NO_FILE}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("n_files", "of_units"), [(40, False), (40, True), (400, False), (400, True)])
 def test_a_pass_over_many_files_makes_no_file(n_files: int, of_units: bool, tmp_path: Path) -> None:
     forms = ["files", "frame", *(["frame of files"] if n_files == 40 or not of_units else [])]
     assert run(tmp_path, ("watch", {}, [n_files, forms, of_units, False])) == [dict.fromkeys(forms, NO_FILE)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("of_units", [False, True])
 def test_what_is_larger_than_spark_sends_by_messages_is_sealed(of_units: bool, tmp_path: Path) -> None:
     """Jobs are in files of PySpark, results in blocks: none shows a thing of the table."""

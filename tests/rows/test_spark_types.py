@@ -16,7 +16,7 @@ from support.said import refused
 from support.spark_session import of_spark
 
 pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'dpmoments[spark]'")
-pytestmark = of_spark
+pytestmark = [*of_spark, pytest.mark.long(sets=None)]
 
 SCHEMA = dpm.Schema(dpm.Categorical("c", ["007", "7"], missing="zero", other="zero"), dpm.Numeric("x", 0, 10))
 TYPES = "c string, x double"
@@ -207,6 +207,7 @@ ACCEPTED: dict[str, Callable[[Any, Path], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long(sets=9)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_frame_of_types_that_may_be_inferred_is_refused(spark: Any, name: str, tmp_path: Path) -> None:
     reason = "a streaming frame of Spark has no end" if name.startswith("a stream") else "the Spark frame reads"
@@ -215,11 +216,13 @@ def test_a_frame_of_types_that_may_be_inferred_is_refused(spark: Any, name: str,
     assert "007" not in str(caught.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", ACCEPTED.values(), ids=ACCEPTED)
 def test_a_frame_of_declared_types_is_read(spark: Any, make: Any, tmp_path: Path) -> None:
     assert Rows.of(make(spark, tmp_path), SCHEMA).moments().count > 0
 
 
+@pytest.mark.slow
 def test_a_single_float_of_a_partition_is_read_by_its_type_alone(spark: Any) -> None:
     """Marks and limits of IDs are rounded to it, with and without NaN; types are refused without a row."""
     schema = dpm.Schema(dpm.Numeric("x", 0, 100, missing="drop", missing_values=[99.9]))

@@ -76,6 +76,7 @@ rows_of_a_table = st.lists(
 )
 
 
+@pytest.mark.long(sets=3)
 @every_summary
 @settings(deadline=None, max_examples=examples(60))
 @given(rows=rows_of_a_table, keep=st.booleans(), data=st.data())
@@ -129,6 +130,7 @@ def test_blocks_of_several_steps_lose_no_row(name: str, n_rows: int, monkeypatch
     assert (plain(of_partition(summary, [table])) == plain(whole)) == (n_rows % 5 == 0)
 
 
+@pytest.mark.long
 @every_summary
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_do_not_matter(make: Callable[[bool], Summary[Any, Any]], threads: int) -> None:
@@ -183,6 +185,7 @@ def travelling(rows: Rows) -> TravellingRows:
     return TravellingRows(rows.schema, rows.neighbors, rows.source)
 
 
+@pytest.mark.long(sets=7)
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_what_mechanisms_ask_travels(case: Case) -> None:
     rows = travelling(case.rows())

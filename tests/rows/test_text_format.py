@@ -114,6 +114,7 @@ formats = st.builds(
 )
 
 
+@pytest.mark.long
 @given(
     stated=formats,
     seed=st.integers(0, 10**6),
@@ -147,6 +148,7 @@ NUMBER_PIECES = st.lists(
 ).map("".join)
 
 
+@pytest.mark.long(sets=None)
 @given(cells=st.lists(st.one_of(NUMBER_PIECES, st.floats().map(repr), st.integers().map(str)), min_size=1, max_size=6))
 @settings(max_examples=examples(100), deadline=None)
 @pytest.mark.parametrize(("decimal", "delimiter"), [(".", "\x1f"), (",", "\x1f")])
@@ -415,6 +417,7 @@ def test_an_index_of_a_frame_is_named_where_it_is_wanted() -> None:
     assert Rows.of(frame, Schema(dpm.Numeric("pay", 0, 100))).count() == 1
 
 
+@pytest.mark.long
 def test_a_release_reads_what_is_stated(tmp_path: Path) -> None:
     cells = random_cells(5, 300)
     (tmp_path / "t.csv").write_bytes(written(cells, GERMAN))

@@ -202,6 +202,7 @@ FORMS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.long(sets=8)
 @pytest.mark.parametrize("form", list(FORMS))
 @pytest.mark.parametrize("threads", [1, 3])
 def test_no_order_source_partition_or_thread_changes_a_bit(tmp_path: Path, form: str, threads: int) -> None:
@@ -499,6 +500,7 @@ def test_a_table_that_changes_between_two_passes_is_refused(tmp_path: Path, chan
         passed_over()
 
 
+@pytest.mark.slow
 def test_a_person_over_the_limit_whose_rows_all_become_ones_that_count_is_refused() -> None:
     """As many rows as before, each with the hash of the one that counts."""
     table = one_person([float(age) for age in range(50)])

@@ -66,6 +66,7 @@ RULES: list[tuple[Any, Any, list[float] | str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(sets=51)
 @pytest.mark.parametrize(("column", "cell", "expected"), RULES, ids=[f"{row[0]!r}-{row[1]!r}" for row in RULES])
 def test_what_each_rule_does(column: Any, cell: Any, expected: list[float] | str) -> None:
     frames: list[Any] = [pa.table({"c": [cell]}), pd.DataFrame({"c": pd.Series([cell], dtype=object)})]

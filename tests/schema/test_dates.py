@@ -48,6 +48,7 @@ def python_seconds(text: str, date_format: str) -> float | None:
     ) / dt.timedelta(seconds=1)
 
 
+@pytest.mark.long
 @given(
     date_format=st.sampled_from(FORMATS),
     moment=st.datetimes(dt.datetime(1000, 1, 2), dt.datetime(9998, 12, 30)),

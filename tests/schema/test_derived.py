@@ -200,6 +200,7 @@ def encoded_rows(schema: Schema, table: pa.Table, mean: bool) -> np.ndarray:
 # Cells -----------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300), deadline=None)
 @given(made=tables(), mean=st.booleans())
 def test_derived_cells_are_those_of_the_cells_that_rules_leave_and_rows_stay_in_the_ball(
@@ -219,6 +220,7 @@ def test_derived_cells_are_those_of_the_cells_that_rules_leave_and_rows_stay_in_
         assert np.linalg.norm(found) <= 1.0 + 8 * EPSILON * len(found)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(100), deadline=None)
 @given(made=tables(typical=True), mean=st.booleans())
 def test_rows_stay_in_the_ball_where_factors_have_typical_ranges(made: tuple[Schema, pa.Table], mean: bool) -> None:
@@ -231,6 +233,7 @@ def test_rows_stay_in_the_ball_where_factors_have_typical_ranges(made: tuple[Sch
         assert (weights**2 >= 0.5 - 1e-12).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(made=tables(most=40), data=st.data(), mean=st.booleans())
 def test_moments_are_the_same_from_every_source_in_every_chunking_and_those_of_plain_numpy(
@@ -329,6 +332,7 @@ def test_bounds_follow_from_those_of_the_factors(
         assert derived.unit_length(mean).tolist() == [largest if centered else max(map(abs, expected))] * k
 
 
+@pytest.mark.long
 @settings(max_examples=examples(200), deadline=None)
 @given(schema=schemas())
 def test_bounds_hold_the_exact_range_and_little_more(schema: Schema) -> None:
@@ -632,6 +636,7 @@ def test_a_block_asks_for_the_part_of_the_ball_that_its_mean_square_calls_for(me
 # Values for predictions --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @settings(max_examples=examples(100), deadline=None)
 @given(made=tables())
 def test_derived_values_are_those_of_a_release(made: tuple[Schema, pa.Table]) -> None:
@@ -679,6 +684,7 @@ def test_derived_values_of_a_frame_as_it_is() -> None:
 # What they cost ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_forecast_says_what_derived_features_cost_in_noise() -> None:
     """Against a forecast of the schema without them."""
     told = dpm.forecast(EVERYTHING, n_rows=1024, rho=0.5, mechanism="gaussian")
@@ -691,6 +697,7 @@ def test_the_forecast_says_what_derived_features_cost_in_noise() -> None:
     assert less.derived_cost is None
 
 
+@pytest.mark.long
 def test_the_forecast_says_what_robust_errors_would_cost() -> None:
     schema = EVERYTHING.without_derived
     told = dpm.forecast(schema, n_rows=1024, rho=0.5, robust=["age", "hours"], mechanism="gaussian")
@@ -751,6 +758,7 @@ SERVED: list[Any] = [
 FEW_ROWS = ("far outside", "dropped by a factor")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mechanism", "neighbors"),
     [(mechanism, neighbors) for mechanism in SERVED for neighbors in sorted(mechanism.supported_neighbors)],
@@ -779,6 +787,7 @@ def test_no_mechanism_lets_a_row_of_derived_features_move_a_query_further_than_i
     assert plans
 
 
+@pytest.mark.long
 def test_the_page_on_derived_features_shows_what_the_library_says() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to-read-tables.md").read_text(encoding="utf-8")
     schema = re.search(r"```python\n(products = .*?)^print", page, re.S | re.M)

@@ -82,6 +82,7 @@ MAKE: dict[str, Any] = {
 }
 
 
+@pytest.mark.long(sets=7)
 @pytest.mark.parametrize("name", MAKE)
 def test_a_draft_is_a_function_of_names_and_types(name: str, tmp_path: Path) -> None:
     texts = []
@@ -216,6 +217,7 @@ def test_feather_version_1_and_damage_are_refused(tmp_path: Path) -> None:
             assert SECRET not in str(caught.value)
 
 
+@pytest.mark.long
 def test_cells_in_the_names_of_folders(tmp_path: Path) -> None:
     table = pa.table(
         {

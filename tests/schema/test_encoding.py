@@ -70,6 +70,7 @@ def exact_cell(value: float | None, column: Numeric, mean: bool) -> Fraction:
     return kept / max(abs(lower), abs(upper))
 
 
+@pytest.mark.long
 @settings(max_examples=examples(300), deadline=None)
 @given(bounds=finite_bounds, data=st.data(), mean=st.booleans())
 def test_a_cell_is_encoded_as_the_bounds_say(bounds: tuple[float, float], data: st.DataObject, mean: bool) -> None:
@@ -103,6 +104,7 @@ def test_bounds_attain_one_and_nothing_passes_it(bounds: tuple[float, float], me
         assert abs(lower - midpoint) / half > 1.3
 
 
+@pytest.mark.long
 @settings(max_examples=examples(200), deadline=None)
 @given(table=tables(), mean=st.booleans())
 def test_rows_stay_in_the_ball(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
@@ -158,6 +160,7 @@ def assert_close(found: np.ndarray[Any, Any], expected: Any, tolerance: np.ndarr
         assert abs(Fraction(float(found[index])) - expected[index]) <= Fraction(float(tolerance[index])), index
 
 
+@pytest.mark.long
 @settings(max_examples=examples(150), deadline=None)
 @given(table=tables(), mean=st.booleans())
 def test_cells_inside_the_bounds_come_back_themselves(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
@@ -204,6 +207,7 @@ def test_a_release_with_an_enormous_budget_gives_the_tables_moments(neighbors: s
         np.testing.assert_allclose(released.covariance, np.cov(own.T, bias=True), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_block_takes_32_megabytes_or_64_rows() -> None:
     rows_of = {1: 65_536, 64: 65_536, 65: 64_527, 65_536: 64, 65_537: 64, 10**6: 64}
     assert {d: Reading(Schema.unit_ball(d), mean=True).largest_part for d in rows_of if d < 10**5} == {

@@ -228,6 +228,7 @@ def test_explicit_options_override_the_schema() -> None:
 # ---------------------------------------------------------------- files and the command line
 
 
+@pytest.mark.long
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     table = normal_rows() * 1e7
@@ -262,6 +263,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "ok        noise as the stated budget calls for" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_page_on_bounds_runs(capsys: pytest.CaptureFixture[str]) -> None:
     run_in_order(Path(__file__).parents[2] / "docs" / "choose-bounds.md")
     assert "\ncoinpress\n[1. 1. 1.]\n" in capsys.readouterr().out

@@ -246,6 +246,7 @@ def test_a_schema_cannot_be_changed_after_it_was_made() -> None:
         dpm.Numeric("age", 0, 1).upper = 5.0  # type: ignore[misc]
 
 
+@pytest.mark.long
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(schema=schemas)
 def test_a_file_gives_the_same_schema_back(schema: Schema, tmp_path: Path) -> None:

@@ -167,6 +167,7 @@ def require_quiet(error: BaseException) -> None:
     assert "4711" not in said
 
 
+@pytest.mark.long(sets=16)
 @pytest.mark.parametrize("name", [*ODD, *MISSING])
 def test_an_object_among_numbers_is_a_number_or_missing(name: str) -> None:
     cell, number, _, _ = ODD.get(name, (MISSING.get(name), None, None, False))
@@ -188,6 +189,7 @@ def test_an_object_among_numbers_is_a_number_or_missing(name: str) -> None:
         require_quiet(caught.value)
 
 
+@pytest.mark.long(sets=17)
 @pytest.mark.parametrize("name", [*ODD, *MISSING])
 def test_an_object_among_levels_is_one_or_unknown(name: str) -> None:
     cell, _, level, _ = ODD.get(name, (MISSING.get(name), None, None, False))
@@ -202,6 +204,7 @@ def test_an_object_among_levels_is_one_or_unknown(name: str) -> None:
             assert found == Rows.of(pa.table({"c": pa.array(["a", level])}), schema).moments()
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("name", [*ODD, *MISSING])
 def test_an_object_among_dates_is_one_or_missing(name: str) -> None:
     cell, _, _, is_date = ODD.get(name, (MISSING.get(name), None, None, False))
@@ -216,6 +219,7 @@ def test_an_object_among_dates_is_one_or_missing(name: str) -> None:
         assert count(frame, column) == (1 if rule == "drop" and not is_date else 2)
 
 
+@pytest.mark.long(sets=14)
 @pytest.mark.parametrize("name", ODD)
 def test_a_preflight_counts_what_a_release_keeps(name: str) -> None:
     cell = ODD[name][0]
@@ -311,6 +315,7 @@ def lenient(rule: Any) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["drop", "center"])
 @pytest.mark.parametrize("place", range(4), ids=["numeric", "boolean", "date", "categorical"])
 def test_a_cell_of_a_file_is_read_alike_whatever_the_route(place: int, rule: Any, tmp_path: Path) -> None:
@@ -329,6 +334,7 @@ def test_a_cell_of_a_file_is_read_alike_whatever_the_route(place: int, rule: Any
     assert (gram(SPELLINGS) == np.sum(alone, axis=0)).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stated", [None, dpm.TextFormat(thousands="'"), dpm.TextFormat(decimal=",")])
 @pytest.mark.parametrize("at", [0, 1_000, 29_999])
 def test_a_cell_that_is_no_number_changes_no_other_row_wherever_it_stands(
@@ -413,6 +419,7 @@ def test_a_folder_whose_name_is_no_number_is_missing(tmp_path: Path) -> None:
 BLOCK = 1_000
 
 
+@pytest.mark.long(sets=26)
 @pytest.mark.parametrize("shape", ["plain", "quoted", "of many lines", "with a bare quote"])
 @pytest.mark.parametrize("before", [0, 1, 40, 333, 500, 777, 990, 1_203, 1_500])
 @pytest.mark.parametrize(
@@ -484,6 +491,7 @@ NO_TEXT: dict[str, tuple[str, bytes, bytes]] = {
 }
 
 
+@pytest.mark.long(sets=5)
 @pytest.mark.parametrize("name", NO_TEXT)
 @pytest.mark.parametrize("piece", [3, 1 << 20])
 def test_bytes_that_are_not_text_are_one_unreadable_cell_in_any_encoding(

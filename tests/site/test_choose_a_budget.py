@@ -8,6 +8,7 @@ import pytest
 from benchmarks.practice.choose_a_budget import COMPUTED, PAGE, PRACTICE, forecast_errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPUTED)
 def test_the_tables_are_current(name: str) -> None:
     text = PAGE.read_text(encoding="utf-8")

@@ -17,6 +17,8 @@ from dpmoments.cli.options import describe_parameters
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from support.doc_blocks import run_in_order
 
+pytestmark = pytest.mark.long(sets=None)
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -75,6 +77,7 @@ def test_the_page_on_groups_and_sites_runs(
     assert {path.name for path in tmp_path.iterdir()} == {"stays.json", "by-ward.json", "all-sites.json"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_a_notebook_prints_what_it_shows(path: Path) -> None:
     """Word by word, numbers to a part in a hundred: other versions of libraries may round the last digit otherwise."""
@@ -104,6 +107,7 @@ def test_the_page_on_preflight_prints_what_it_shows(capsys: pytest.CaptureFixtur
         assert capsys.readouterr().out.startswith(printed.removesuffix("…\n"))
 
 
+@pytest.mark.slow
 def test_the_page_of_pictures_draws_each_of_them() -> None:
     from benchmarks.practice.pictures import pictures
 
@@ -143,6 +147,7 @@ def test_the_page_on_reading_tables_runs(
     assert (tmp_path / "clinic.yaml").exists()
 
 
+@pytest.mark.slow
 def test_the_page_on_people_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,9 +27,12 @@ QUIET = (
 )
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium found: apt-get install chromium to test pages in a browser"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium found: apt-get install chromium to test pages in a browser"
+    ),
+    pytest.mark.long(sets=None),
+]
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +93,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1400, 400])
 def test_a_report_is_for_every_screen_and_every_reader(browser: Any, report: Path, width: int) -> None:
     opened = Opened(browser, report, width)
@@ -103,6 +107,7 @@ def test_a_report_is_for_every_screen_and_every_reader(browser: Any, report: Pat
     assert opened.happened == []
 
 
+@pytest.mark.slow
 def test_faults_of_a_page_are_found(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "bad.html"
     image, script = '<img src="https://example.org/x.png">', "<script>alert(1)</script>"
@@ -114,6 +119,7 @@ def test_faults_of_a_page_are_found(browser: Any, tmp_path: Path) -> None:
     assert any(fault.startswith("image-alt") for fault in opened.inaccessible())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_planner_page_is_for_every_screen_and_every_reader(browser: Any, tmp_path: Path, width: int) -> None:
     columns = [dpm.Numeric(f"x{place}", 0, 100) for place in range(5)]

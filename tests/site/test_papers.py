@@ -15,6 +15,8 @@ import pytest
 from benchmarks.papers.items import ITEMS, KINDS, PAGE, ROOT, STATUSES, every_item, load, page, verdicts
 from benchmarks.papers.reproduce.declaration import EXACT
 
+pytestmark = pytest.mark.long(sets=None)
+
 PAPERS = load()
 FIELDS = {"section", "kind", "item", "status", "because", "where", "tests", "verdicts"}
 STATUSES_OF = {

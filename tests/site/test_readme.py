@@ -11,12 +11,15 @@ from benchmarks.practice.readme import READ, README, accuracy, in_lines
 from hatch_build import with_absolute_links
 from tools.documentation.screenshots import MOST_BYTES
 
+pytestmark = pytest.mark.long(sets=None)
+
 
 @pytest.mark.parametrize("name", READ)
 def test_figures_of_other_pages_are_those_of_the_pages(name: str) -> None:
     assert part_of(README, name) == "\n".join(in_lines(READ[name]())), "run make readme"
 
 
+@pytest.mark.long
 def test_the_table_of_errors_is_that_of_the_measured_runs() -> None:
     assert part_of(README, "accuracy") == "\n".join(accuracy()), "run make readme"
 

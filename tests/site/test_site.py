@@ -22,6 +22,8 @@ from dpmoments.analysis.answers import Answer
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from support.doc_blocks import run_in_order
 
+pytestmark = pytest.mark.long(sets=None)
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 DIRECTIVE = re.compile(r"^::: (\S+)$", re.M)
@@ -136,6 +138,7 @@ WITH_BLOCKS = sorted(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [page for page in WITH_BLOCKS if page not in RUN_BY])
 def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page continue one another, in an empty folder."""

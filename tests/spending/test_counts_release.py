@@ -66,6 +66,7 @@ def counted(**options: Any) -> dpm.CountsRelease:
 CASES = {f"{name}, {relation}": (budget, relation) for (name, budget), relation in product(BUDGETS.items(), RELATIONS)}
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("budget", "neighbors"), CASES.values(), ids=CASES)
 def test_a_release_comes_back_and_verifies(budget: dict[str, float], neighbors: str, tmp_path: Path) -> None:
     path = tmp_path / "counts.json"
@@ -219,6 +220,7 @@ def test_the_noise_distribution_is_that_of_the_draws(law: str, scale: float, ste
         assert float(together[np.abs(sums) <= half - 1.01 * fine - noise.standard_deviation / 500].sum()) < level
 
 
+@pytest.mark.long
 def test_intervals_hold_as_often_as_they_say_and_no_more_than_the_lattice_adds() -> None:
     """1,200 counts at a fixed seed, against the exact probability of the interval; with half the noise it would not hold."""
     table = pa.table(
@@ -391,6 +393,7 @@ def test_mistakes_are_refused_before_a_row_is_read() -> None:
 # the test of independence
 
 
+@pytest.mark.slow
 def test_the_test_of_independence_keeps_its_level_and_pearsons_does_not() -> None:
     """300 tables of 400 independent rows at ε = 0.2: about 5 % are called dependent, by Pearson's χ² many more."""
     rng = np.random.default_rng(0)

@@ -18,6 +18,8 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cli import main
 
+pytestmark = pytest.mark.long
+
 FULL = Path("/dev/full")
 PREFLIGHT = ["preflight", "people.parquet", "--schema", "people.yaml"]
 RELEASE = ["release", "people.parquet", "--schema", "people.yaml", "--epsilon", "1", "--neighbors", "add_remove"]
@@ -98,6 +100,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
 @pytest.mark.parametrize("command", [WRITES["report"], WRITES["synthetic.parquet"]])
 def test_the_operating_system_s_own_refusal_reads_the_same(folder: Path, command: list[str]) -> None:

@@ -62,6 +62,7 @@ def test_sums_of_very_many_rows_are_exact() -> None:
     assert moments.gram.tolist() == [[2**38 * 10**12, -(2**37) * 10**12], [-(2**37) * 10**12, 2**36 * 10**12]]
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: str(budget.kind))
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_run_records_the_draws_of_a_release(mechanism: str, budget: PrivacyBudget) -> None:

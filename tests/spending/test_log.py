@@ -72,6 +72,7 @@ NEIGHBORS = {
 }
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("job", [job for job in JOBS if job != "release_mean"])
 def test_the_log_of_a_release_is_the_same_for_every_table(
     job: str, logged: Callable[[], list[str]], tmp_path: Path
@@ -99,6 +100,7 @@ def test_the_log_of_a_release_is_the_same_for_every_table(
         assert step in text
 
 
+@pytest.mark.long
 def test_a_log_that_counts_is_found(monkeypatch: pytest.MonkeyPatch, logged: Any, tmp_path: Path) -> None:
     original = Watch.__call__
 
@@ -111,6 +113,7 @@ def test_a_log_that_counts_is_found(monkeypatch: pytest.MonkeyPatch, logged: Any
         test_the_log_of_a_release_is_the_same_for_every_table("release", logged, tmp_path)
 
 
+@pytest.mark.long
 def test_a_ledger_does_not_say_whether_another_dataset_has_the_same_table(tmp_path: Path) -> None:
     schema, rows = dpm.Schema(dpm.Numeric("age", 0, 9999)), table(5_000)
     for number, other in enumerate((rows, table(5_000, age=4710.0), table(5_001))):

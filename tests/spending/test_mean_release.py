@@ -60,6 +60,7 @@ def saved(tmp_path: Path) -> Path:
 # what was written comes back
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
 def test_a_mean_release_comes_back_to_the_bit(options: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "mean.json"
@@ -75,6 +76,7 @@ def test_a_mean_release_comes_back_to_the_bit(options: dict[str, Any], tmp_path:
     assert path.read_bytes() == first
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("options", CASES.values(), ids=CASES)
 def test_every_mean_release_verifies(options: dict[str, Any], tmp_path: Path) -> None:
     release_mean(**options, output=tmp_path / "mean.json")

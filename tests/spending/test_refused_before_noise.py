@@ -90,6 +90,7 @@ def groups_schema(**rules: Any) -> dpm.Schema:
     )
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("where", ["last group", "no group"])
 @pytest.mark.parametrize("column", ["x", "f", "d"])
 @pytest.mark.parametrize("name", ODD)
@@ -120,6 +121,7 @@ def test_a_missing_cell_of_the_column_of_groups_is_refused_before_noise(by: str,
     require_nothing_spent(ledger, caught.value)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("column", ["g", "x", "f", "d"])
 @pytest.mark.parametrize("name", ODD)
 def test_no_odd_cell_stops_groups_where_no_rule_is_error(name: str, column: str) -> None:
@@ -162,6 +164,7 @@ def test_groups_on_dask_are_refused_before_noise(ledger: dpm.Ledger) -> None:
         require_nothing_spent(ledger, caught.value)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
@@ -179,6 +182,7 @@ def test_every_mechanism_reads_all_rows_before_its_first_draw(
     require_nothing_spent(ledger, caught.value)  # some make no release of such a budget, relation or table
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", sorted(MEAN_MECHANISMS))
 @pytest.mark.parametrize("form", ["objects", "array"])

@@ -158,6 +158,7 @@ def test_the_output_is_checked_before_a_row_is_read(tmp_path: Path, monkeypatch:
         dpm.release(people(), SCHEMA, epsilon=1.0, mechanism="laplace", output=tmp_path / "free.json")
 
 
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("repair", ["auto", "clip", "shift", "noise-shift", "shrink"])
 @pytest.mark.parametrize("mean", [True, False])
 def test_repaired_moments_are_those_of_a_possible_table(repair: str, mean: bool) -> None:
@@ -200,6 +201,7 @@ def test_progress_reports_fractions_alone() -> None:
     assert all(fraction is not None and 0 < fraction <= 1 for fraction in seen)
 
 
+@pytest.mark.long
 def test_auto_takes_the_least_expected_error() -> None:
     """Where a ball is not looked for: without a mean."""
     for options in (dict(epsilon=1.0), dict(epsilon=1.0, delta=1e-9), dict(rho=0.5)):

@@ -77,6 +77,7 @@ def rows_of(full: pa.Table, level: str) -> pa.Table:
 # What is in a group ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long(sets=3)
 @pytest.mark.parametrize("form", a_third_of_forms(0))
 def test_a_group_has_the_exact_moments_of_its_rows_in_every_form(form: str, tmp_path: Path) -> None:
     data = FORMS[form]() if form in FORMS else FILES[form](tmp_path)
@@ -140,6 +141,7 @@ def test_an_array_has_the_column_at_its_place_in_the_schema() -> None:
 # A run ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long(sets=2)
 @pytest.mark.parametrize("options", MECHANISMS.values(), ids=MECHANISMS)
 def test_every_mechanism_releases_groups(options: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "groups.json"
@@ -313,6 +315,7 @@ def departures(
     return told, filters[1].faults
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("job", ["auto", "standardized", "gram alone", "Wishart"])
 @pytest.mark.parametrize("row", ROWS)
 def test_a_grouped_run_tells_nothing_of_a_row_but_what_it_pays_for(
@@ -324,6 +327,7 @@ def test_a_grouped_run_tells_nothing_of_a_row_but_what_it_pays_for(
     assert told[0] == told[1]
 
 
+@pytest.mark.long
 def test_the_sizes_of_groups_that_leak_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault each: the exact size in a diagnostic; an empty group without a release of its own."""
     honest = GroupsPlan.run
@@ -366,6 +370,7 @@ def test_a_row_that_is_counted_in_two_groups_is_found(monkeypatch: pytest.Monkey
     assert any("moved in 2 groups of rows" in fault for fault in faults)
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("same_rows", [True, False])
 def test_a_groups_plan_replays_like_any_plan(same_rows: bool) -> None:
     by = SCHEMA.columns[1]
@@ -508,6 +513,7 @@ def test_a_group_whose_statement_hides_that_it_is_one_fails_verification(saved: 
     assert [check.what for check in checks(hidden) if check.passed is False] == ["noise as the stated budget calls for"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("by", "mean"), [("region", True), ("region", False), ("flag", True)])
 def test_the_command_line_releases_shows_verifies_and_parts_groups(
     by: str, mean: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

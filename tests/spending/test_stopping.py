@@ -16,7 +16,7 @@ import pytest
 
 import dpmoments as dpm
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked"), pytest.mark.long(sets=None)]
 PROGRAM = Path(__file__).parents[1] / "support" / "stopped_processes.py"
 NOTHING = "dpmoments: stopped; nothing was spent"
 ALL = "dpmoments: stopped; noise was drawn before this: the whole cost counts as spent"
@@ -42,6 +42,7 @@ def prepared(folder: Path, when: str, table: pa.Table) -> None:
     dpm.Ledger(folder / "budget.db").grant("people", epsilon=1.0)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_stopped(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = pa.table({"x": rng.random(30_000), "y": rng.random(30_000)})

@@ -16,8 +16,8 @@ OF_SPARK = (
 """In one process, so that one session is started."""
 FIRST = (
     *OF_SPARK,
-    *("tests/rows/test_spark_disk.py", "tests/analysis/test_coverage.py", "tests/contracts/test_noise_contract.py"),
-    *("tests/cli/test_cli.py", "tests/rows/test_dask.py", "tests/contracts/test_replay.py"),
+    *("tests/rows/test_spark_disk.py", "tests/analysis/test_coverage.py", "tests/privacy/test_ledger_processes.py"),
+    *("tests/contracts/test_contradictions.py", "tests/desk/test_desk.py", "tests/rows/test_dask.py"),
 )
 """Files that take longest, which begin first: no process waits at the end for one of them."""
 
