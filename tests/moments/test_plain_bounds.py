@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from dpmoments.audit.exact import shift_loss
+from dpmoments.base.errors import InputValueError
 from dpmoments.moments.cells import (
     CellFamily,
     CountNoise,
@@ -25,7 +26,7 @@ from dpmoments.moments.cells import (
     sum_quantile,
 )
 from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
-from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel
+from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, MeanModel
 from dpmoments.papers.cells import WishartCells, gamma_quantile, wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.papers.models import LastStepModel
 from support.noise_models import additive, gaussian, laplace
@@ -425,3 +426,30 @@ def test_the_interval_of_a_last_step_is_that_of_its_noise() -> None:
 
 
 # --- bounds of terms ----------------------------------------------------------------------------------------------------------
+
+
+def test_half_widths_of_a_mean_are_quantiles_of_two_independent_parts() -> None:
+    for larger, smaller in ((3.0, 0.5), (0.5, 3.0), (2.0, 2.0), (2.0, 2.0 * (1 - 1e-9)), (1.0, 0.0), (0.0, 0.0)):
+        noise = MeanModel("laplace", np.array([larger]), np.array([smaller]))
+        assert noise.standard_deviations[0] == pytest.approx(math.hypot(larger, smaller))
+        for level in (0.1, 0.9, 0.9999):
+            t = float(noise.half_widths(level)[0])
+            a, b = max(larger, smaller) / sqrt(2), min(larger, smaller) / sqrt(2)
+            if a == 0.0:
+                assert t == 0.0
+                continue
+            if b == 0.0:
+                beyond = math.exp(-t / a)
+            elif abs(a - b) < 1e-6:
+                beyond = (1 + t / (2 * a)) * math.exp(-t / a)
+            else:
+                beyond = (a**2 * math.exp(-t / a) - b**2 * math.exp(-t / b)) / (a**2 - b**2)
+            assert beyond == pytest.approx(1 - level, rel=1e-5)
+        normal = MeanModel("gaussian", np.array([larger]), np.array([smaller])).half_widths(0.9)[0]
+        assert normal == pytest.approx(math.hypot(larger, smaller) * stats.norm.ppf(0.95))
+    for arguments in (("cauchy", np.ones(1), np.ones(1)), ("gaussian", -np.ones(1), np.ones(1))):
+        with pytest.raises(InputValueError):
+            MeanModel(*arguments)
+    for other in (np.ones(2), np.ones((1, 1)), np.array([math.inf])):
+        with refused("of the noise model must be", entry="count_deviations"):
+            MeanModel("gaussian", np.ones(1), other)

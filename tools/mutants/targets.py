@@ -12,7 +12,7 @@ __all__ = ["PACKAGES", "modules", "test_files"]
 
 PACKAGES = {
     "privacy": ("privacy",),
-    "noise": ("noise",),
+    "moments": ("moments",),
     "mechanisms": ("mechanisms",),
     "rows": (
         "rows/encode",
@@ -27,7 +27,6 @@ PACKAGES = {
         "rows/level_sums",
     ),
     "analysis": ("analysis",),
-    "repair": ("repair",),
     "planning": ("planning",),
     "plots": ("plots",),
     "releases/pooling": ("releases/pooling",),
@@ -118,7 +117,7 @@ TESTS = {
     "rows/rows": ("unit_selection", "privacy_units"),
     "moments/law": ("noise_terms", "deviation_noise", "coverage"),
     "moments/terms": ("noise_terms", "deviation_noise", "coverage"),
-    "moments/cells": ("plain_bounds", "noise_law", "noise_terms", "coverage", "counts_release"),
+    "moments/cells": ("plain_bounds", "k_norm", "noise_law", "noise_terms", "coverage", "counts_release"),
     "mechanisms/counts": ("counts_release",),
     "rows/histogram": ("cell_counts", "counts_release"),
     "moments/models": ("plain_bounds", "noise_terms", "noise_law", "mean_noise", "release_file", "noise_contract"),
