@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +20,7 @@ from dpmoments.base.wordings import QUERIES, WORDINGS, Audience, Fact, Facts
 _MAX_IN_FILE = 100_000
 
 
+@dataclass(frozen=True, init=False, repr=False, slots=True)
 class Message:
     """A message as data: its words are made when it is printed, for the audience that reads it.
 
@@ -44,7 +45,6 @@ class Message:
     True
     """
 
-    __slots__ = ("_facts", "code")
     code: str
     _facts: tuple[tuple[str, Fact], ...]
 
@@ -53,18 +53,6 @@ class Message:
         _check(code, plain)
         object.__setattr__(self, "code", code)
         object.__setattr__(self, "_facts", tuple(sorted(plain.items())))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise InputTypeError("a message cannot be changed: make another")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Message) and (self.code, self._facts) == (other.code, other._facts)
-
-    def __hash__(self) -> int:
-        return hash((self.code, self._facts))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Message, self.code, **dict(self._facts)), ()
 
     @classmethod
     def of_query(cls, query: Query) -> Message:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from string import Formatter
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from dpmoments.base.errors import listed, visible
 from dpmoments.base.values import leading_decimals, no_less
@@ -24,22 +27,49 @@ Audience = Literal["analyst", "curator", "shell", "short"]
 """
 
 
-class Wording(NamedTuple):
-    """Words of a code, the kinds of its facts, and advice for its readers.
+@dataclass(frozen=True)
+class Wording:
+    """Words of a code, and advice for its readers.
 
-    A ``?`` marks a fact that may be absent. A curator at the shell gets the curator's advice unless ``shell`` is given.
+    ``others`` names the facts that the words do not name in braces. A ``?`` marks a fact that may be absent, and ``=`` a kind
+    other than the usual one of its name. A curator at the shell gets the curator's advice unless ``shell`` is given.
     """
 
     words: Words
-    facts: Mapping[str, str] = MappingProxyType({})
+    others: str = ""
     analyst: str = ""
     curator: Words = ""
     shell: str = ""
+
+    @cached_property
+    def facts(self) -> Mapping[str, str]:
+        """Kinds of the facts by name, ``?`` after those that may be absent."""
+        named = () if callable(self.words) else Formatter().parse(self.words)
+        stated = [*filter(None, (name for _, name, _, _ in named)), *self.others.split()]
+        pairs = (fact.partition("=") for fact in stated)
+        return {name: kind or _KIND_OF[name.removesuffix("?")] for name, _, kind in pairs}
 
     def text(self, facts: Facts, audience: Audience) -> str:
         """Return the sentences for an audience."""
         advice = {"analyst": self.analyst, "curator": self.curator, "shell": self.shell or self.curator}
         return " ".join(_filled(words, facts) for words in (self.words, advice.get(audience, "")) if words)
+
+
+_KIND_OF: Mapping[str, str] = {
+    **dict.fromkeys(("column", "computed_from", "name", "origin", "reason", "unit"), "name"),
+    **dict.fromkeys(("clauses", "factors", "names"), "names"),
+    **dict.fromkeys(("kind", "mechanism", "missing", "neighbors", "second"), "word"),
+    **dict.fromkeys(("coordinates", "direction", "directions", "entry", "feature", "features", "groups"), "integer"),
+    **dict.fromkeys(("histogram", "levels", "max_levels", "max_rows", "round", "rows", "step"), "integer"),
+    **dict.fromkeys(("tables", "unit_rows"), "integer"),
+    **dict.fromkeys(("center", "clipped", "delta", "effective", "epsilon", "fill", "largest", "least"), "number"),
+    **dict.fromkeys(("lower", "noise", "norm", "quantile", "radius", "rho", "share", "times", "total"), "number"),
+    **dict.fromkeys(("typical_lower", "typical_upper", "upper", "weight"), "number"),
+    **dict.fromkeys(("level", "other"), "level"),
+    "last": "flag",
+    "weights": "numbers",
+}
+"""Kinds of facts by their names."""
 
 
 class _Names(tuple[Fact, ...]):
@@ -327,20 +357,10 @@ def _of_step(query: str) -> Words:
 
 # What is said, by code.
 
-_COLUMN = {"column": "name", "missing": "word"}
-_GUARANTEE = {"neighbors": "word", "unit?": "name"}
-_BUDGET = {"epsilon?": "number", "delta?": "number", "rho?": "number"}
-_CHOSEN = {"mechanism": "word", "kind": "word", "unit_rows?": "integer"}
-_STEP = {"step?": "integer", "last?": "flag", "round?": "integer"}
-_FEATURE = {"feature": "integer"}
-_LEVEL = {"feature": "integer", "level": "integer"}
-_NAMES = {"names": "names"}
-_SHARE = {"share": "number"}
 _CLIPPED = "Read all results as results about clipped rows."
 _NO_RELIANCE = "Do not rely on it."
 _NO_LEVELS = Wording(
     "{column}: no name was found that enough rows have, so the column was left out.",
-    {"column": "name"},
     curator="List its levels, or find them with more rows, a larger budget or a larger levels_share.",
 )
 
@@ -348,15 +368,14 @@ _NO_LEVELS = Wording(
 RULES: Mapping[str, Wording] = MappingProxyType(
     {
         "values-clipped-to-bounds": Wording(
-            _values_clipped,
-            _COLUMN | dict.fromkeys(("lower", "upper", "fill?", "typical_lower?", "typical_upper?"), "number"),
+            _values_clipped, "column missing lower upper fill? typical_lower? typical_upper?"
         ),
         "dates-clipped-to-bounds": Wording(
             lambda facts: (
                 f"{facts['column']}: {facts['unit']} since {facts['origin']} (UTC), clipped to "
                 f"[{facts['lower']}, {facts['upper']}]; {_missing(facts)}."
             ),
-            _COLUMN | {"lower": "name", "upper": "name", "fill?": "name", "unit": "word", "origin": "name"},
+            "column missing lower=name upper=name fill?=name unit=word origin",
         ),
         "scale-range": Wording(
             lambda facts: (
@@ -364,24 +383,17 @@ RULES: Mapping[str, Wording] = MappingProxyType(
                 f"{facts['least']:g} to {facts['largest']:g}, mean within {facts['radius']:g} of {facts['center']:g} "
                 f"(accuracy depends on whether this is right, privacy does not); {_missing(facts)}."
             ),
-            _COLUMN | dict.fromkeys(("least", "largest", "center", "radius", "fill?"), "number"),
+            "column missing least largest center radius fill?",
         ),
-        "two-values": Wording(_two_values, _COLUMN | {"fill?": "number"}),
-        "public-levels": Wording(_levels, _COLUMN | {"levels": "integer", "other": "level"}),
-        "found-levels": Wording(
-            _levels, _COLUMN | {"levels": "integer", "other": "level", "epsilon": "number", "delta": "number"}
-        ),
+        "two-values": Wording(_two_values, "column missing fill?"),
+        "public-levels": Wording(_levels, "column missing levels other"),
+        "found-levels": Wording(_levels, "column missing levels other epsilon delta"),
         "no-levels-found": _NO_LEVELS,
-        "derived-feature": Wording(
-            "{column}: computed from {factors:plain}, after the rules for them.", {"column": "name", "factors": "names"}
-        ),
+        "derived-feature": Wording("{column}: computed from {factors:plain}, after the rules for them."),
         "coordinates": Wording(
-            "{coordinates:,} coordinates, not clipped one by one; missing values: {missing:plain}.",
-            {"coordinates": "integer", "missing": "words"},
+            "{coordinates:,} coordinates, not clipped one by one; missing values: {missing:plain}.", "missing=words"
         ),
-        "row-norm-bound": Wording(
-            "Encoded rows with a Euclidean norm above {norm:g} were scaled down to it.", {"norm": "number"}
-        ),
+        "row-norm-bound": Wording("Encoded rows with a Euclidean norm above {norm:g} were scaled down to it."),
         "no-row-norm-bound": Wording(
             "Rows have no public bound; the mechanism clipped them at radii that it chose from public numbers and noisy answers."
         ),
@@ -392,36 +404,29 @@ RULES: Mapping[str, Wording] = MappingProxyType(
         "noise-by-weight": Wording(
             "Noise is divided among columns by stated weights: {names:all} have less than others, or more if a weight is "
             "below 1.",
-            {"names": "names", "weights": "numbers"},
+            "weights",
         ),
         "noise-by-mean-weight": Wording(
-            "Means have a stated weight of {weight:g} against covariances, by which noise is divided (1 is the default).",
-            {"weight": "number"},
+            "Means have a stated weight of {weight:g} against covariances, by which noise is divided (1 is the default)."
         ),
-        "rows-weighted": Wording(
-            _rows_weighted,
-            {"column": "name", "upper": "number", "missing": "name", "computed_from": "name"},
-        ),
+        "rows-weighted": Wording(_rows_weighted, "column upper missing=name computed_from"),
         "rows-scaled-to-ball": Wording(
             "Rows whose numbers and Booleans, in units of rough private scales, had a length above {radius:.3g} were scaled down "
-            "to it; levels were not changed. The stated errors include what this hides.",
-            {"radius": "number"},
+            "to it; levels were not changed. The stated errors include what this hides."
         ),
-        "rows-of-query": Wording(_query_rows, {"clauses": "names"}),
+        "rows-of-query": Wording(_query_rows, "clauses"),
         "group-of-rows": Wording(
             "One of {groups:,} groups of a parallel release by {column}: only rows whose {column} is {level}. A row is in at "
-            "most one group, so all groups together spend the stated budget once.",
-            {"column": "name", "level": "level", "groups": "integer"},
+            "most one group, so all groups together spend the stated budget once."
         ),
         "parallel-groups": Wording(
             "One release for each of the {groups:,} levels of {column} (parallel composition). A row is in at most one group, so "
             "adding or removing it changes one group only, and all groups together spend the budget once. Rows of no level of "
-            "{column} are in no group; empty groups are released like the others.",
-            {"column": "name", "groups": "integer"},
+            "{column} are in no group; empty groups are released like the others."
         ),
-        "pooled-tables": Wording(_pooled, {"tables": "integer", "neighbors": "word", "unit?": "name"}),
+        "pooled-tables": Wording(_pooled, "tables neighbors unit?"),
         "pooled-part": Wording(
-            lambda facts: f"{facts['mechanism']}, {_budget(facts)}.", {"mechanism": "name", **_BUDGET}
+            lambda facts: f"{facts['mechanism']}, {_budget(facts)}.", "mechanism=name epsilon? delta? rho?"
         ),
     }
 )
@@ -432,19 +437,17 @@ What was done to values and rows, and why budgets need not be added.
 
 GUARANTEES: Mapping[str, Wording] = MappingProxyType(
     {
-        "zcdp": Wording(_zcdp, _GUARANTEE | {"rho": "number", "epsilon": "number", "delta": "number"}),
-        "pure-dp": Wording(_pure, _GUARANTEE | {"epsilon": "number"}),
-        "approximate-dp": Wording(_approximate, _GUARANTEE | {"epsilon": "number", "delta": "number"}),
+        "zcdp": Wording(_zcdp, "neighbors unit? rho epsilon delta"),
+        "pure-dp": Wording(_pure, "neighbors unit? epsilon"),
+        "approximate-dp": Wording(_approximate, "neighbors unit? epsilon delta"),
         "unit-is-row": Wording(
             lambda facts: (
                 "The privacy unit is one row. A person with k rows is protected less: for them "
                 f"{_GROUP_LOSS[facts['kind']]}."
             ),
-            {"kind": "word"},
+            "kind",
         ),
-        "unit-is-rows": Wording(
-            _rows_of_unit, {"column": "name", "max_rows": "integer", "missing": "word", "kind": "word"}
-        ),
+        "unit-is-rows": Wording(_rows_of_unit, "column max_rows missing kind"),
         "exact-lattice": Wording(
             "Sums are exact integers and noise is drawn exactly from a discrete distribution: the proof covers the program's "
             "arithmetic, and assumes that the random bits of the operating system are ideal."
@@ -474,33 +477,29 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
     {
         "rows-dropped": Wording(
             "About {share} of the table's {rows:,} rows were dropped (missing values, or values outside the schema).",
-            {"share": "number", "rows": "integer"},
             analyst="Results describe the rest.",
             curator="The release describes the rest. dpm.preflight shows which columns dropped them.",
             shell="The release describes the rest. 'dpmoments preflight' shows which columns dropped them.",
         ),
         "row-count-uncertain": Wording(
             _row_count,
-            {"noise": "number", "rows": "number"},
+            "noise rows=number",
             curator="More rows, a larger budget, or rules that drop no rows would help.",
         ),
         "levels-not-found": _NO_LEVELS,
         "too-few-rows": Wording(
             _few_rows,
-            {"rows": "number", "noise": "number"},
+            "rows=number noise",
             analyst="Rely only on results that are marked as distinguishable from noise.",
             curator="More rows or a larger budget would help; see dpm.forecast before the next release.",
             shell="More rows or a larger budget would help; see 'dpmoments forecast' before the next release.",
         ),
         "delta-too-large": Wording(
-            _delta,
-            {"delta": "number", "rows?": "integer"},
-            curator="Use a delta well below 1/n.",
-            shell="Use a --delta well below 1/n.",
+            _delta, "delta rows?", curator="Use a delta well below 1/n.", shell="Use a --delta well below 1/n."
         ),
         "location-lost": Wording(
             _about("too few rows to locate the values at this budget; mean and variance are noise."),
-            _NAMES,
+            "names",
             analyst="Do not use them.",
             curator="Give public bounds, more rows or a larger budget.",
         ),
@@ -508,20 +507,18 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             _about(
                 "the search for the values ended before it found them, so noise is calibrated to the remaining range."
             ),
-            _NAMES,
+            "names",
             curator="Give more rows or a larger budget, or use coinpress with a radius.",
         ),
         "values-clipped": Wording(
             "{names}: up to {share} of the values were clipped, because they are rare and distant or the budget is small. "
             "The variance is too small, and the mean is pulled toward the other values.",
-            {"share": "number", "names": "names"},
             analyst=_CLIPPED,
             curator="Give public bounds, or a larger radius or scale.",
         ),
         "values-unseen": Wording(
             "{names}: up to about {share} of the values could be outlying without being detected, and would have been "
             "clipped. If there are any, the variance is too small.",
-            {"share": "number", "names": "names"},
             curator="Public bounds, more rows or a larger budget would help.",
         ),
         "values-mostly-equal": Wording(
@@ -535,23 +532,23 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
         ),
         "mean-lost": Wording(
             _about("noise dominates the mean."),
-            {"names?": "names"},
+            "names?",
             analyst=_NO_RELIANCE,
             curator="Give more rows or a larger budget, or a smaller radius or scale if the stated one is too large.",
         ),
         "mean-beyond-radius": Wording(
             _about("the estimated mean is outside the stated radius by more than noise explains."),
-            {"names?": "names"},
+            "names?",
             curator="Give a larger radius.",
         ),
         "values-beyond-radius": Wording(
             _about("most values are outside the stated radius; the search ends at twice the radius."),
-            _NAMES,
+            "names",
             curator="Give a larger radius.",
         ),
         "mostly-clipped": Wording(
             _about("over half the values were clipped, so the result is not the mean of the column."),
-            {"names?": "names"},
+            "names?",
             curator="Use a larger radius or scale.",
         ),
         "rows-mostly-clipped": Wording(
@@ -564,7 +561,6 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
         ),
         "outlying-rows-clipped": Wording(
             "About {share} of rows are outlying and were clipped: the mean is nearly that of the other rows.",
-            _SHARE,
             curator="A mechanism with a public radius and scale includes them.",
         ),
         "noise-incomplete": Wording(
@@ -583,7 +579,6 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
         "clip-widened": Wording(
             "Outlying rows widened the last clipping region to {times:.2g} times its planned radius; noise on "
             "every column grew with the square of that.",
-            {"times": "number"},
             curator="Give public bounds, or release a transformed column (its logarithm).",
         ),
         "variance-of-few-rows": Wording(
@@ -594,7 +589,6 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
         "variance-of-outlying-rows": Wording(
             "About {share} of rows are outlying and were clipped: the variance of some column, or combination of columns, is "
             "too small.",
-            _SHARE,
             curator="Give public bounds, or release a transformed column (its logarithm).",
         ),
         "noise-above-covariance": Wording(
@@ -602,14 +596,12 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
         ),
         "rows-unseen-tail": Wording(
             "Up to about {share} of rows could be outlying, at any distance, without being detected, and would have been "
-            "clipped. If there are any, variances are too small.",
-            _SHARE,
+            "clipped. If there are any, variances are too small."
         ),
         "tail-not-excluded": Wording(
             "The stated noise is about the rows as the last step clipped them. Up to {share} of rows could be beyond, at any "
             "distance, without being detected: if one of these columns has a long tail, its standard deviation is far too small "
-            "({names}).",
-            {"share": "number", "names": "names"},
+            "({names})."
         ),
         "fewer-rows-than-features": Wording(
             "There are fewer rows than features: the second moment of the rows is singular, whatever its noise."
@@ -622,24 +614,19 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
         "tables-not-checked": Wording(
             "Nobody checked that the pooled tables are disjoint: no dataset is named by {names:plain}. If two releases are of "
             "one table, its rows count twice, and its privacy loss may be as large as the sum of both budgets.",
-            _NAMES,
             analyst="Ask the curators whether the tables have rows in common.",
             curator="Make releases with dataset='…', one name for each table.",
             shell="Make releases with --dataset NAME, one name for each table.",
         ),
-        "weighted-rows": Wording(
-            _weighted_rows, {"column": "name", "total": "number", "effective": "number", "clipped?": "number"}
-        ),
+        "weighted-rows": Wording(_weighted_rows, "column total effective clipped?"),
         "weights-from-table": Wording(
             "The weights {column} were computed from the table (computed_from), so a row also changes the weights of other rows: "
             "the stated guarantee holds only for neighbors whose other weights stay.",
-            {"column": "name"},
             curator="Use design weights, or weights from public totals that were set before these rows were known.",
         ),
         "dependent-rows": Wording(
             "Each {column} contributes up to {max_rows:,} rows, which may be similar. Sampling variances are therefore "
             "{max_rows:,} times those of independent rows, an upper bound: intervals may be too wide and p-values too large.",
-            {"column": "name", "max_rows": "integer"},
             analyst="Read p-values as upper bounds.",
             curator="A contribution bound of one row per unit avoids this.",
             shell="--max-rows-per-unit 1 avoids this.",
@@ -647,13 +634,11 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
         "not-in-ledger": Wording(
             "The release was made, but the ledger could not record it ({reason}). Entry {entry} shows its budget as reserved, "
             "which counts as spent.",
-            {"entry": "integer", "reason": "name"},
             curator="Do not release again; the budget is counted.",
         ),
         "directions-lost": Wording(
             "{directions} of {features} directions are not distinguishable from noise: precision_ and mahalanobis leave "
             "them out.",
-            {"directions": "integer", "features": "integer"},
             curator="More rows or a larger budget would help.",
         ),
     }
@@ -685,13 +670,11 @@ REASONS: Mapping[str, Wording] = MappingProxyType(
                 f"{facts['mechanism']}, because columns rarely fill their bounds: rough private scales are found first, "
                 f"and the noise is added in units of them.{_at_unit(facts)}"
             ),
-            _CHOSEN,
+            "mechanism kind unit_rows?",
             curator=_to_do_better,
         ),
         "least-error": Wording(
-            _least_error,
-            _CHOSEN | _BUDGET | {"second?": "word", "times?": "number"},
-            curator=_to_do_better,
+            _least_error, "mechanism kind unit_rows? epsilon? delta? rho? second? times?", curator=_to_do_better
         ),
     }
 )
@@ -699,45 +682,43 @@ REASONS: Mapping[str, Wording] = MappingProxyType(
 
 QUERIES: Mapping[str, Wording] = MappingProxyType(
     {
-        "query": Wording("{name}", {"name": "name"}),
+        "query": Wording("{name}"),
         "count": Wording("count"),
-        "sum": Wording(_of_step("sum"), _STEP),
+        "sum": Wording(_of_step("sum"), "step? last? round?"),
         "sum-and-count": Wording("sum and count"),
-        "gram": Wording(_of_step("Gram matrix"), _STEP),
-        "sum-and-gram": Wording(_of_step("sum and Gram matrix"), _STEP),
-        "squares": Wording(_of_step("squares"), _STEP),
+        "gram": Wording(_of_step("Gram matrix"), "step? last? round?"),
+        "sum-and-gram": Wording(_of_step("sum and Gram matrix"), "step? last? round?"),
+        "squares": Wording(_of_step("squares"), "step? last? round?"),
         "count-sum-gram": Wording("count, sum and Gram matrix"),
         "sum-and-squares": Wording("sum and sum of squares"),
         "mapped-rows": Wording("sums of mapped rows"),
         "eigenvalues": Wording("eigenvalues"),
         "directions": Wording("directions"),
-        "direction": Wording("direction {direction}", {"direction": "integer"}),
+        "direction": Wording("direction {direction}"),
         "inverse-gram": Wording("inverse of the Gram matrix"),
         "padded-gram": Wording("padded Gram matrix"),
         "eigenvalue-bound": Wording("bound on the smallest eigenvalue"),
         "norm-histogram": Wording(
-            lambda facts: f"histogram of norms {facts.get('histogram', '')}".rstrip(), {"histogram?": "integer"}
+            lambda facts: f"histogram of norms {facts.get('histogram', '')}".rstrip(), "histogram?"
         ),
         "outlying-rows": Wording("count of outlying rows"),
         "rough-sums": Wording("count, sums and squares of columns, for their rough scales"),
         "rough-sums-again": Wording("sums and squares of columns with wide bounds, again"),
         "row-lengths": Wording("histogram of the rows' lengths in SDs"),
-        "coordinate-mean": Wording("mean of feature {feature}", _FEATURE),
-        "coordinate-scale": Wording("scale of feature {feature}", _FEATURE),
-        "coordinate-bin": Wording("bin of feature {feature}, level {level}", _LEVEL),
-        "coordinate-quantile": Wording(
-            "quantile {quantile:g} of feature {feature}, level {level}", {**_LEVEL, "quantile": "number"}
+        "coordinate-mean": Wording("mean of feature {feature}"),
+        "coordinate-scale": Wording("scale of feature {feature}"),
+        "coordinate-bin": Wording("bin of feature {feature}, level {level}", "level=integer"),
+        "coordinate-quantile": Wording("quantile {quantile:g} of feature {feature}, level {level}", "level=integer"),
+        "clamped-values": Wording("clamped values of feature {feature}"),
+        "values-beyond-noise": Wording("values of feature {feature} above the noise"),
+        "median": Wording("median of feature {feature}, level {level}", "level=integer"),
+        "rows-far-from-median": Wording(
+            "rows far from the median of feature {feature}, level {level}", "level=integer"
         ),
-        "clamped-values": Wording("clamped values of feature {feature}", _FEATURE),
-        "values-beyond-noise": Wording("values of feature {feature} above the noise", _FEATURE),
-        "median": Wording("median of feature {feature}, level {level}", _LEVEL),
-        "rows-far-from-median": Wording("rows far from the median of feature {feature}, level {level}", _LEVEL),
-        "log-scale-histogram": Wording("log-scale histogram of feature {feature}", _FEATURE),
-        "clipped-rows-of-feature": Wording("clipped rows of feature {feature}", _FEATURE),
-        "level-names": Wording(
-            "names of levels of {column}, at most {max_levels:,}", {"column": "name", "max_levels": "integer"}
-        ),
-        "cell-counts": Wording("counts by {names:all}", _NAMES),
+        "log-scale-histogram": Wording("log-scale histogram of feature {feature}"),
+        "clipped-rows-of-feature": Wording("clipped rows of feature {feature}"),
+        "level-names": Wording("names of levels of {column}, at most {max_levels:,}"),
+        "cell-counts": Wording("counts by {names:all}"),
     }
 )
 """Queries of a receipt: what got noise. Features, levels and steps are numbered from 1."""
