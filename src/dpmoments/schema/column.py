@@ -23,8 +23,43 @@ With its indicator a missing value is then no longer than a present one.
 """
 
 
+class EncodedColumn(ABC):
+    """Base of columns and derived features: bounds of values, and how features encode them."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> tuple[float, float]:
+        """(lower, upper) of the feature in original units."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the encoded features."""
+
+    @property
+    def is_centered(self) -> bool:
+        """True if features are encoded about the middle of their bounds if a mean is released."""
+        return True
+
+    def offset(self, mean: bool) -> FloatArray:
+        """Return the value of each feature that is encoded as 0."""
+        lower, upper = self.bounds
+        middle = lower + (upper - lower) / 2.0 if mean and self.is_centered else 0.0
+        return np.full(len(self.feature_names), middle)
+
+    def unit_length(self, mean: bool) -> FloatArray:
+        """Return the distance from the offset that is encoded as 1, for each feature.
+
+        It is the larger of the offset's distances to the two bounds, which differ if the midpoint is rounded: (value −
+        offset)/unit then stays in [−1, 1].
+        """
+        lower, upper = self.bounds
+        offset = self.offset(mean)
+        return np.maximum(upper - offset, offset - lower)
+
+
 @dataclass(frozen=True, repr=False)
-class TableColumn(ABC):
+class TableColumn(EncodedColumn):
     """Base of all columns of a table: one feature, with bounds, unless a kind says otherwise."""
 
     name: str
@@ -40,6 +75,10 @@ class TableColumn(ABC):
         check_one_of("missing", self.missing, self.missing_rules, column=self.name)
         check_description(self.name, self.description)
 
+    def _wrong(self, sentence: str) -> InputValueError:
+        """Return the error of a column that cannot be as it is stated."""
+        return InputValueError(f"column '{self.name}': {sentence}")
+
     def _set(self, **values: object) -> None:
         """Set options to their checked values, which dataclasses allow in no other way."""
         for option, value in values.items():
@@ -49,11 +88,6 @@ class TableColumn(ABC):
     @abstractmethod
     def missing(self) -> str:
         """Rule for missing values."""
-
-    @property
-    @abstractmethod
-    def bounds(self) -> tuple[float, float]:
-        """(lower, upper) of the feature in original units."""
 
     @property
     @abstractmethod
@@ -74,21 +108,6 @@ class TableColumn(ABC):
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded features: the column's own, for one feature."""
         return (self.name,)
-
-    def offset(self, mean: bool) -> FloatArray:
-        """Return the value of each feature that is encoded as 0."""
-        lower, upper = self.bounds
-        return np.array([lower + (upper - lower) / 2.0 if mean else 0.0])
-
-    def unit_length(self, mean: bool) -> FloatArray:
-        """Return the distance from the offset that is encoded as 1, for each feature.
-
-        It is the larger of the offset's distances to the two bounds, which differ if the midpoint is rounded: (value −
-        offset)/unit then stays in [−1, 1].
-        """
-        lower, upper = self.bounds
-        offset = self.offset(mean)
-        return np.maximum(upper - offset, offset - lower)
 
     def _stated(self) -> dict[str, Any]:
         """Return the options that are not None."""
@@ -143,16 +162,16 @@ class FilledColumn(NamedColumn):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.missing == "fill" and self.fill is None:
-            raise InputValueError(
-                f"column '{self.name}': missing='fill' needs fill=, a public value that replaces missing ones (never "
+            raise self._wrong(
+                "missing='fill' needs fill=, a public value that replaces missing ones (never "
                 "one computed from the table)"
             )
         if self.fill is not None and self.missing not in ("fill", "available"):
             raise self._fill_without_rule()
 
     def _fill_without_rule(self) -> InputValueError:
-        return InputValueError(
-            f"column '{self.name}': fill={shown(self.fill)} goes with missing='fill', or with 'available' in a column "
+        return self._wrong(
+            f"fill={shown(self.fill)} goes with missing='fill', or with 'available' in a column "
             f"of numbers or dates, and the rule is {shown(self.missing)}"
         )
 

@@ -141,7 +141,7 @@ class Numeric(FilledColumn):
         try:
             TextFormat(decimal="." if self.decimal is None else self.decimal, thousands=self.thousands)
         except ValueError as error:
-            raise InputValueError(f"column '{self.name}': {error}") from None
+            raise self._wrong(f"{error}") from None
         if self.scale is None:
             self._check_bounds()
         else:
@@ -150,14 +150,12 @@ class Numeric(FilledColumn):
             fill = self._number("fill", self.fill)
             lower, upper = self.bounds
             if not lower <= fill <= upper:
-                raise InputValueError(
-                    f"column '{self.name}': fill={shown(fill)} is outside the bounds {shown(lower)} to {shown(upper)}"
-                )
+                raise self._wrong(f"fill={shown(fill)} is outside the bounds {shown(lower)} to {shown(upper)}")
             self._set(fill=fill)
 
     def _check_bounds(self) -> None:
         if (self.center, self.radius) != (None, None):
-            raise InputValueError(f"column '{self.name}': center and radius need scale: with bounds they are redundant")
+            raise self._wrong("center and radius need scale: with bounds they are redundant")
         if self.lower is None or self.upper is None:
             raise InputValueError(
                 f"column '{self.name}' has no bounds: give lower and upper from public knowledge (they are never "
@@ -166,23 +164,20 @@ class Numeric(FilledColumn):
         self._set(lower=self._number("lower", self.lower), upper=self._number("upper", self.upper))
         lower, upper = self.bounds
         if not lower < upper:
-            raise InputValueError(f"column '{self.name}': lower={shown(lower)} must be below upper={shown(upper)}")
+            raise self._wrong(f"lower={shown(lower)} must be below upper={shown(upper)}")
         if upper - lower < 1.0 / MAX_BOUND:
-            raise InputValueError(
-                f"column '{self.name}': lower={shown(lower)} and upper={shown(upper)} are too close together for "
+            raise self._wrong(
+                f"lower={shown(lower)} and upper={shown(upper)} are too close together for "
                 "floating point: use a smaller unit of measurement"
             )
         if self.typical is None:
             return
         least, largest = self._pair("typical", self.typical, "the ends of the typical range")
         if not least < largest:
-            raise InputValueError(
-                f"column '{self.name}': typical=({shown(least)}, {shown(largest)}) must be a range (low, high) with "
-                "low < high"
-            )
+            raise self._wrong(f"typical=({shown(least)}, {shown(largest)}) must be a range (low, high) with low < high")
         if not max(least, lower) < min(largest, upper):
-            raise InputValueError(
-                f"column '{self.name}': typical=({shown(least)}, {shown(largest)}) is outside the bounds "
+            raise self._wrong(
+                f"typical=({shown(least)}, {shown(largest)}) is outside the bounds "
                 f"{shown(lower)} to {shown(upper)}, to which every value is clipped: one of the two is wrong"
             )
         self._set(typical=(least, largest))
@@ -204,22 +199,22 @@ class Numeric(FilledColumn):
             )
         least, largest = self._pair("scale", self.scale, "the smallest and the largest possible standard deviation")
         if not 0.0 < least <= largest:
-            raise InputValueError(
-                f"column '{self.name}': scale=({shown(least)}, {shown(largest)}) must be a range of standard "
+            raise self._wrong(
+                f"scale=({shown(least)}, {shown(largest)}) must be a range of standard "
                 "deviations (min, max), 0 < min ≤ max"
             )
         if least < 1.0 / MAX_BOUND or largest > _MAX_SCALE * least:
-            raise InputValueError(
-                f"column '{self.name}': scale=({shown(least)}, {shown(largest)}) must start at {1.0 / MAX_BOUND:g} "
+            raise self._wrong(
+                f"scale=({shown(least)}, {shown(largest)}) must start at {1.0 / MAX_BOUND:g} "
                 f"or above and span a factor of {_MAX_SCALE:g} at most"
             )
         center = 0.0 if self.center is None else self._number("center", self.center)
         radius = _DEFAULT_RADIUS * largest if self.radius is None else self._number("radius", self.radius)
         if radius < 0.0:
-            raise InputValueError(f"column '{self.name}': radius={shown(radius)} must not be negative")
+            raise self._wrong(f"radius={shown(radius)} must not be negative")
         if abs(center) + radius > _FARTHEST_MEAN * least:
-            raise InputValueError(
-                f"column '{self.name}': a mean at {shown(center)} ± {shown(radius)} is too far from 0 for a "
+            raise self._wrong(
+                f"a mean at {shown(center)} ± {shown(radius)} is too far from 0 for a "
                 f"standard deviation of {shown(least)}, which floating point does not resolve there: subtract a "
                 "public constant, or raise the lower end of scale"
             )
@@ -227,7 +222,7 @@ class Numeric(FilledColumn):
 
     def _pair(self, option: str, value: object, meaning: str) -> tuple[float, float]:
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or len(value) != 2:
-            raise InputValueError(f"column '{self.name}': {option}={shown(value)} must be a pair, {meaning}")
+            raise self._wrong(f"{option}={shown(value)} must be a pair, {meaning}")
         return self._number(f"{option}[0]", value[0]), self._number(f"{option}[1]", value[1])
 
     def _number(self, label: str, value: object) -> float:
@@ -238,9 +233,7 @@ class Numeric(FilledColumn):
             raise wrong_type(label, "a number", value, column=self.name)
         number = value if isinstance(value, int) else float(value)  # an int may be beyond floats
         if not -MAX_BOUND <= number <= MAX_BOUND:
-            raise InputValueError(
-                f"column '{self.name}': {label}={shown(value)} must be finite, and at most {MAX_BOUND:g} in magnitude"
-            )
+            raise self._wrong(f"{label}={shown(value)} must be finite, and at most {MAX_BOUND:g} in magnitude")
         return float(number)
 
     @property
@@ -272,7 +265,6 @@ class Numeric(FilledColumn):
 
     @property
     def public_values_text(self) -> str:
-        """Column's values according to the schema, for people."""
         if self.rough is None:
             lower, upper = self.bounds
             typical = "" if self.typical is None else ", typically {:g} to {:g}".format(*self.typical)
@@ -377,7 +369,7 @@ class SamplingWeight(TableColumn):
         numbers = {"upper": self.upper, "population": self.population, "sample_size": self.sample_size}
         for option, value in [*numbers.items(), *(("design_effect", effect) for effect in effects.values())]:
             if value is not None and not (is_number(value) and 1.0 / MAX_BOUND <= value <= MAX_BOUND):
-                raise InputValueError(f"column '{self.name}': {option}={shown(value)} must be a number above 0")
+                raise self._wrong(f"{option}={shown(value)} must be a number above 0")
         if self.sample_size is not None and not is_whole(self.sample_size):
             raise wrong_type("sample_size", "a whole number", self.sample_size, column=self.name)
         if self.upper is None and self.mean_weight is None:
@@ -411,7 +403,6 @@ class SamplingWeight(TableColumn):
 
     @property
     def public_values_text(self) -> str:
-        """Column's values according to the schema, for people."""
         return f"sampling weight up to {self.upper:g}" if self.upper is not None else "sampling weight"
 
     @property
@@ -497,20 +488,13 @@ class Boolean(FilledColumn):
             raise self._fill_without_rule()
         if self.fill is not None and not isinstance(self.fill, bool):
             raise InputTypeError(f"column '{self.name}': fill={shown(self.fill)} must be true or false")
-        true = set(checked_marks(self.name, self.true_values, "true_values") or ())
-        false = set(checked_marks(self.name, self.false_values, "false_values") or ())
+        for option in ("true_values", "false_values"):
+            self._set(**{option: checked_marks(self.name, getattr(self, option), option)})
+        true, false = set(self.true_values or ()), set(self.false_values or ())
         if both := true & false:
-            raise InputValueError(
-                f"column '{self.name}': {shown(next(iter(both)))} is both in true_values and in false_values"
-            )
+            raise self._wrong(f"{shown(next(iter(both)))} is both in true_values and in false_values")
         if both := set(self.missing_values or ()) & (true | false):
-            raise InputValueError(
-                f"column '{self.name}': {shown(next(iter(both)))} is in missing_values and means true or false"
-            )
-        self._set(
-            true_values=checked_marks(self.name, self.true_values, "true_values"),
-            false_values=checked_marks(self.name, self.false_values, "false_values"),
-        )
+            raise self._wrong(f"{shown(next(iter(both)))} is in missing_values and means true or false")
 
     @property
     def reads_text(self) -> bool:
@@ -524,7 +508,6 @@ class Boolean(FilledColumn):
 
     @property
     def public_values_text(self) -> str:
-        """Column's values according to the schema, for people."""
         return "true or false"
 
     @property
@@ -584,6 +567,7 @@ class Categorical(NamedColumn):
     coded: ClassVar[bool] = True
     """True if a row is encoded by the index of its level."""
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    is_centered: ClassVar[bool] = False
     missing_rules: ClassVar[tuple[str, ...]] = ("error", "available", "zero", "drop")
     options: ClassVar[tuple[str, ...]] = (
         *("name", "levels", "max_levels", "levels_share", "missing", "other", "description", "aliases", "strip"),
@@ -595,9 +579,7 @@ class Categorical(NamedColumn):
         if (self.max_levels, self.levels_share) != (None, None) or _is_found(self.levels, 0):
             self._check_discovery()
         if isinstance(self.levels, str) and self.levels:
-            raise InputValueError(
-                f"column '{self.name}': levels={shown(self.levels)} is one text: give a list of levels"
-            )
+            raise self._wrong(f"levels={shown(self.levels)} is one text: give a list of levels")
         listed = self.levels if isinstance(self.levels, Sequence | np.ndarray) else ()
         levels = tuple(level.item() if isinstance(level, np.generic) else level for level in listed)
         if not levels:
@@ -617,12 +599,11 @@ class Categorical(NamedColumn):
             )
         if len(set(levels)) < len(levels):
             twice = next(level for index, level in enumerate(levels) if level in levels[:index])
-            raise InputValueError(f"column '{self.name}': a level is listed twice in levels, {shown(twice)}")
+            raise self._wrong(f"a level is listed twice in levels, {shown(twice)}")
         for level in levels:
             if isinstance(level, int) and abs(level) > _MAX_LEVEL:
-                raise InputValueError(
-                    f"column '{self.name}': integer levels go up to 2^53 − 1, and {level} is larger: give the levels, "
-                    "and the column, as text"
+                raise self._wrong(
+                    f"integer levels go up to 2^53 − 1, and {level} is larger: give the levels, and the column, as text"
                 )
             if isinstance(level, str):
                 check_text(level, "levels", self.name)
@@ -640,15 +621,15 @@ class Categorical(NamedColumn):
         """Set placeholders for the levels that a release finds."""
         most, share = self.max_levels, _SHARE_OF_LEVELS if self.levels_share is None else self.levels_share
         if most is None or not is_whole(most) or not 1 <= most <= _MAX_FOUND or not _is_found(self.levels, most):
-            raise InputValueError(
-                f"column '{self.name}': levels='discover' goes with max_levels, the most names to publish (from 1 to "
+            raise self._wrong(
+                f"levels='discover' goes with max_levels, the most names to publish (from 1 to "
                 f"{_MAX_FOUND:,}), and neither it nor levels_share with a list of levels; got max_levels={shown(most)}"
             )
         if not is_number(share) or not 0.0 < share <= 0.5:
             raise out_of_range("levels_share", share, "a number above 0, at most 0.5", column=self.name)
         if self.aliases is not None or self.other not in ("drop", OTHER):
-            raise InputValueError(
-                f"column '{self.name}': with levels='discover' every value that is not found is the level '{OTHER}', so "
+            raise self._wrong(
+                f"with levels='discover' every value that is not found is the level '{OTHER}', so "
                 "leave aliases and other out"
             )
         self._set(levels=_placeholders(int(most)), levels_share=float(share), other=OTHER)
@@ -675,7 +656,6 @@ class Categorical(NamedColumn):
 
     @property
     def public_values_text(self) -> str:
-        """Column's values according to the schema, for people."""
         if self.finds_levels:
             return f"at most {self.max_levels:,} names that a release finds"
         first = ", ".join(map(str, self.levels[:4]))
@@ -691,16 +671,6 @@ class Categorical(NamedColumn):
     def feature_names(self) -> tuple[str, ...]:
         """``name=level`` of every level."""
         return tuple(f"{self.name}={level}" for level in self.levels)
-
-    def offset(self, mean: bool) -> FloatArray:
-        """Return zeros: a one-hot block is not centered."""
-        del mean
-        return np.zeros(len(self.feature_names))
-
-    def unit_length(self, mean: bool) -> FloatArray:
-        """Return ones: a one-hot block already has norm 1."""
-        del mean
-        return np.ones(len(self.feature_names))
 
     def _stated(self) -> dict[str, Any]:
         stated = {option: value for option, value in super()._stated().items() if value is not False}
@@ -776,14 +746,10 @@ class Coordinate(TableColumn):
 
     kind: ClassVar[str] = "coordinate"
     bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    is_centered: ClassVar[bool] = False
     missing_rules: ClassVar[tuple[str, ...]] = ("error", "center", "drop")
     options: ClassVar[tuple[str, ...]] = ("name", "missing", "description")
     public_values_text: ClassVar[str] = "row clipped in length"
-
-    def offset(self, mean: bool) -> FloatArray:
-        """Return 0: coordinates are not scaled."""
-        del mean
-        return np.zeros(1)
 
     def unit_length(self, mean: bool) -> FloatArray:
         """Return 1: coordinates are not scaled."""

@@ -174,15 +174,12 @@ class Date(FilledColumn):
         try:
             date_pattern(self.format)
         except ValueError as error:
-            raise InputValueError(f"column '{self.name}': {error}") from None
+            raise self._wrong(f"{error}") from None
         if not self.bounds[0] < self.bounds[1]:
-            raise InputValueError(
-                f"column '{self.name}': lower={shown(self.lower)} must be below upper={shown(self.upper)}"
-            )
+            raise self._wrong(f"lower={shown(self.lower)} must be below upper={shown(self.upper)}")
         if self.fill is not None and not self.bounds[0] <= self.replacement <= self.bounds[1]:
-            raise InputValueError(
-                f"column '{self.name}': fill={shown(self.fill)} is outside the bounds {shown(self.lower)} to "
-                f"{shown(self.upper)}"
+            raise self._wrong(
+                f"fill={shown(self.fill)} is outside the bounds {shown(self.lower)} to {shown(self.upper)}"
             )
 
     @property
@@ -240,7 +237,6 @@ class Date(FilledColumn):
 
     @property
     def public_values_text(self) -> str:
-        """Column's values according to the schema, for people."""
         return f"{self.lower} to {self.upper}, in {self.unit} since {self.origin}"
 
     @property

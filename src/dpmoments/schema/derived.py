@@ -17,6 +17,7 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.base.message import Message
 from dpmoments.base.values import check_name
+from dpmoments.schema.column import EncodedColumn
 from dpmoments.schema.columns import (
     MAX_BOUND,
     Boolean,
@@ -159,7 +160,7 @@ Value = TypeVar("Value", Fraction, float, FloatArray)
 
 
 @dataclass(frozen=True, repr=False)
-class DerivedColumn:
+class DerivedColumn(EncodedColumn):
     """Power or product with the columns, ``factors``, that it is computed from.
 
     In the order of ``stated.factors``.
@@ -295,21 +296,10 @@ class DerivedColumn:
         with np.errstate(over="ignore", invalid="ignore"):  # beyond the bounds alone
             return self._of(cells)
 
-    def offset(self, mean: bool) -> FloatArray:
-        """Return the value encoded as 0, shape (k,).
-
-        0 for a block, whose norm about midpoints would be up to √k.
-        """
-        if self.levels is not None or not mean:
-            return np.zeros(len(self.feature_names))
-        lower, upper = self.bounds
-        return np.array([lower + (upper - lower) / 2.0])
-
-    def unit_length(self, mean: bool) -> FloatArray:
-        """Return the distance from the offset that is encoded as 1, shape (k,)."""
-        lower, upper = self.bounds
-        offset = self.offset(mean)
-        return np.maximum(upper - offset, offset - lower)
+    @property
+    def is_centered(self) -> bool:
+        """True unless it is a block, whose norm about midpoints would be up to √k."""
+        return self.levels is None
 
     @property
     def public_values_text(self) -> str:
@@ -371,6 +361,7 @@ class MissingIndicator(DerivedColumn):
     stated: Absence  # type: ignore[assignment]
 
     is_flag: ClassVar[bool] = False  # its shares follow no constraint of Boolean columns
+    is_centered: ClassVar[bool] = False
     levels: ClassVar[None] = None
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     typical_within_bounds: ClassVar[None] = None
@@ -383,11 +374,6 @@ class MissingIndicator(DerivedColumn):
     def values(self, cells: Sequence[FloatArray]) -> FloatArray:
         """Return 1 for NaN, else 0, shape (n, 1)."""
         return np.isnan(cells[0]).astype(np.float64)
-
-    def offset(self, mean: bool) -> FloatArray:
-        """Return 0: a complete value has no entry."""
-        del mean
-        return np.zeros(1)
 
     def unit_length(self, mean: bool) -> FloatArray:
         """Return the reciprocal of the indicator's weight."""
