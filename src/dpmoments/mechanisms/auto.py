@@ -73,8 +73,7 @@ class Auto(Mechanism):
         elif budget.kind is BudgetKind.PURE:
             raise InputValueError(
                 f"a budget of {budget} needs bounds on every column, and some have a scale range instead (one such "
-                "column by itself is allowed). Give rho, or epsilon and delta > 0, or give every column lower and "
-                "upper"
+                "column by itself is allowed). Give rho, or epsilon and delta > 0, or give every column lower and upper"
             )
 
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:

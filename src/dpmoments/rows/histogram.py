@@ -223,7 +223,6 @@ def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
     for again in (backwards, np.concatenate(list(parts))):
         if not np.array_equal(together, again, equal_nan=True):
             raise InputValueError(
-                "a row's statistic depends on other rows, so one row could change the bins of others: compute it "
-                "row by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a matrix "
-                "product"
+                "a row's statistic depends on other rows, so one row could change the bins of others: compute it row "
+                "by row (a sum along axis 1, or dpmoments.rows.kernel.transformed_norms), not by a matrix product"
             )

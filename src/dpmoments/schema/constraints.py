@@ -263,9 +263,8 @@ def require_no_available(schema: Schema) -> None:
     name = next((column.name for column in schema.table_columns if column.missing == "available"), None)
     if name is not None:
         raise InputValueError(
-            f"column '{name}' has missing='available', which needs the number of present values: a release of "
-            "moments has it, and a mean-only release does not. Use release() or, in the schema, missing='drop' "
-            "or 'fill'"
+            f"column '{name}' has missing='available', which needs the number of present values: a release of moments "
+            "has it, and a mean-only release does not. Use release() or, in the schema, missing='drop' or 'fill'"
         )
 
 

@@ -53,10 +53,9 @@ def require_no_guess_of_duckdb(plan: str) -> None:
     # It is not shown. DuckDB guesses types of objects, and the plan does not state which columns hold objects.
     if match := _DUCKDB_SCANS.search(plan):
         raise InputTypeError(
-            f"the relation reads {match[1].upper()} files, whose types DuckDB guesses from their cells, and one "
-            "row would decide how others are read: pass the path of CSV files, or load them into a table of "
-            "stated types, CREATE TABLE people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', "
-            "and pass that"
+            f"the relation reads {match[1].upper()} files, whose types DuckDB guesses from their cells, and one row "
+            "would decide how others are read: pass the path of CSV files, or load them into a table of stated types, "
+            "CREATE TABLE people (age DOUBLE, region VARCHAR); COPY people FROM 'people.csv', and pass that"
         )
     if _DUCKDB_MEMORY.search(plan):
         raise InputTypeError(
@@ -72,9 +71,8 @@ def require_no_guess_of_arrow(dataset: Any, reading: Reading) -> None:
     formats = {getattr(getattr(part, "format", None), "default_extname", "") for part in parts}
     if guessed := sorted(formats - _STATING_TYPES):
         raise InputTypeError(
-            f"the dataset is of {' and '.join(guessed)} files, whose types Arrow guesses from the first cells, "
-            "and one row would decide how others are read: pass the path of CSV files, or a dataset of Parquet "
-            "or Feather files"
+            f"the dataset is of {' and '.join(guessed)} files, whose types Arrow guesses from the first cells, and one "
+            "row would decide how others are read: pass the path of CSV files, or a dataset of Parquet or Feather files"
         )
     for part in parts:
         filters = (getattr(part, "_scan_options", None) or {}).get("filter")

