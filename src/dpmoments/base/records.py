@@ -69,7 +69,7 @@ class Record:
         """Return plain values for a file."""
         entries = {name: (kind, getattr(self, name)) for name, kind in annotations_of(type(self)).items()}
         return {
-            name: _written(value)
+            name: written(value)
             for name, (kind, value) in entries.items()
             if value is not None or ABSENT_IF_NONE not in _marks(kind)
         }
@@ -108,13 +108,14 @@ def _marks(kind: Any) -> tuple[Any, ...]:
     return kind.__metadata__ if get_origin(kind) is Annotated else ()
 
 
-def _written(value: Any) -> Any:
+def written(value: Any) -> Any:
+    """Return a value of an entry as a file holds it."""
     if isinstance(value, tuple | list):
-        return [_written(each) for each in value]
+        return [written(each) for each in value]
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {name: _written(each) for name, each in value.items()}
+        return {name: written(each) for name, each in value.items()}
     if isinstance(value, Fraction):
         return f"{value.numerator}/{value.denominator}"
     if isinstance(value, StrEnum):

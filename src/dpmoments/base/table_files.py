@@ -106,22 +106,28 @@ def statistics_columns(path: Path, ending: str) -> list[StatisticsColumn]:
     ]
 
 
-def is_date_format(form: str, ending: str) -> bool:
-    """Return True for a format of days or times in a Stata, SPSS or SAS file.
+_DAY = 86_400
+_FROM_1960, _FROM_1582 = -3_653 * _DAY, -141_428 * _DAY
+"""Seconds from 1970 to the first days that Stata and SAS, and SPSS, count from."""
+_STATA = (("%TC", 1e-3), ("%TD", float(_DAY)), ("%D", float(_DAY)))
+_SAS = (
+    *((form, 1.0) for form in ("DATETIME", "E8601DT", "DATEAMPM")),
+    *((form, float(_DAY)) for form in ("DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "WEEKDATE", "WORDDATE")),
+)
+"""Beginnings of formats of times, and of days, with the seconds of their units."""
 
-    >>> is_date_format("%td", ".dta"), is_date_format("DATETIME20", ".sav"), is_date_format("F8.2", ".sav")
-    (True, True, False)
+
+def unit_and_origin(form: str, ending: str) -> tuple[float, int] | None:
+    """Return the seconds of a format's unit, and from 1970 to its origin; None if it has no dates.
+
+    >>> unit_and_origin("%td", ".dta"), unit_and_origin("DATETIME20", ".sav"), unit_and_origin("F8.2", ".sav")
+    ((86400.0, -315619200), (1.0, -12219379200), None)
     """
     form = form.upper()
-    if ending == ".dta":
-        return form.startswith(("%TC", "%TD", "%D"))
-    return "DATE" in form if ending in (".sav", ".zsav") else form.startswith(_SAS_DATES)
-
-
-_SAS_DATES = (
-    *("DATETIME", "E8601DT", "DATEAMPM"),
-    *("DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "WEEKDATE", "WORDDATE"),
-)
+    if ending in (".sav", ".zsav"):
+        return (1.0, _FROM_1582) if "DATE" in form else None
+    formats = _STATA if ending == ".dta" else _SAS
+    return next(((unit, _FROM_1960) for beginning, unit in formats if form.startswith(beginning)), None)
 
 
 def statistics_batches(path: Path, ending: str, names: Sequence[str], rows: int) -> Iterator[dict[str, Any]]:

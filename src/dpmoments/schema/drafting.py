@@ -26,10 +26,10 @@ from dpmoments.base.table_files import (
     expand_paths,
     file_ending,
     fixed_folder,
-    is_date_format,
     open_ipc,
     sheet_names,
     statistics_columns,
+    unit_and_origin,
 )
 from dpmoments.base.table_libraries import nw, pa, pq
 from dpmoments.base.text_format import TextFormat
@@ -230,7 +230,7 @@ _FLAGS = (["no", "yes"], ["false", "true"])
 def _of_statistics(column: StatisticsColumn, file: str, ending: str) -> DeclaredColumn:
     """Return what a Stata, SPSS or SAS file declares of a column."""
     labels = {code: label for code, label in column.labels.items() if isinstance(code, int | float) or column.is_text}
-    kind = "categorical" if column.is_text else "date" if is_date_format(column.format, ending) else None
+    kind = "categorical" if column.is_text else "date" if unit_and_origin(column.format, ending) else None
     kept = [label for code, label in labels.items() if code not in column.missing and not is_missing_label(label)]
     # Labels that Stata's `encode`, or a program like it, makes of the table's texts: numbered from 0 or 1 in alphabetical order.
     codes = [code for code, label in labels.items() if label in kept]

@@ -22,6 +22,7 @@ import numpy as np
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.base.message import Message
+from dpmoments.base.records import written
 from dpmoments.base.text_format import TextFormat
 from dpmoments.schema.codebooks import complete_columns, frictionless_field
 from dpmoments.schema.column import MarkedMissing, checked_marks, checked_weight, spellings_of
@@ -68,6 +69,7 @@ from dpmoments.schema.patterns import expanded, matching, shortened
 
 _FORMAT = "dpmoments-schema"
 _FORMAT_VERSION = 1
+_OPTIONS = ("missing_values", "text_format", "mean_weight", "item_lists", "goals")
 
 
 @dataclass(frozen=True, init=False)
@@ -354,8 +356,9 @@ class Schema:
         *,
         row_norm: bool = True,
         weight: SamplingWeight | None = None,
+        text_format: TextFormat | None = None,
     ) -> Schema:
-        """Return a schema of other columns of the same table, with its sampling weight or another.
+        """Return a schema of other columns of the same table, with its weight and text format or others.
 
         If not ``row_norm``, the row-norm bound is the default of these columns.
         """
@@ -370,7 +373,7 @@ class Schema:
             *(() if weight is None else (weight,)),
             row_norm=norm,
             missing_values=self.missing_values,
-            text_format=self.text_format,
+            text_format=text_format or self.text_format,
             mean_weight=self.mean_weight,
             item_lists={name: items for name, items in self.item_lists.items() if names.issuperset(items)},
             goals=[goal for goal in self.goals if goal.fits(with_factors(columns))],
@@ -421,10 +424,7 @@ class Schema:
         """Return the schema with another text format; itself if it is None."""
         if text_format is None or text_format == self.text_format:
             return self
-        rest: dict[str, Any] = {"row_norm": self.row_norm, "missing_values": self.missing_values}
-        rest |= {"mean_weight": self.mean_weight, "item_lists": self.item_lists, "goals": self.goals}
-        weight = () if self.sampling_weight is None else (self.sampling_weight,)
-        return Schema(*self.columns, *weight, text_format=text_format, **rest)
+        return self.with_columns(self.columns, text_format=text_format)
 
     @property
     def without_cleaning(self) -> Schema:
@@ -613,22 +613,19 @@ class Schema:
             rules.append(Message("noise-by-mean-weight", weight=self.mean_weight))
         return tuple(rules)
 
+    @property
+    def _unusual_options(self) -> dict[str, Any]:
+        """Options of the schema that differ from their defaults."""
+        options = {name: getattr(self, name) for name in _OPTIONS} | {"goals": [*map(str, self.goals)]}
+        return {name: value for name, value in options.items() if value not in (None, (), [], {}, 1.0)}
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        values: dict[str, Any] = {"format": _FORMAT, "version": _FORMAT_VERSION, "row_norm": self.row_norm}
-        if self.missing_values:
-            values["missing_values"] = list(self.missing_values)
-        if self.text_format is not None:
-            values["text_format"] = self.text_format.to_dict()
-        if self.mean_weight != 1.0:
-            values["mean_weight"] = self.mean_weight
-        if self.item_lists:
-            values["item_lists"] = {name: list(items) for name, items in self.item_lists.items()}
-        if self.goals:
-            values["goals"] = [str(goal) for goal in self.goals]
+        values = {"format": _FORMAT, "version": _FORMAT_VERSION, "row_norm": self.row_norm} | self._unusual_options
         stated: list[Any] = [*self.without_indicators.columns]
         stated += [] if self.sampling_weight is None else [self.sampling_weight]
-        return values | {"columns": [_stated(column, self.missing_values).to_dict() for column in stated]}
+        columns = [_stated(column, self.missing_values) for column in stated]
+        return {name: written(value) for name, value in {**values, "columns": columns}.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Schema:
@@ -652,16 +649,10 @@ class Schema:
         if blanks := [*filter(None, map(blank_entries, values["columns"]))]:
             raise InputValueError(f"{'; '.join(blanks)}. {FILL_IN}")
         columns = [column_from_dict(column) for column in values["columns"]]
-        text_format = values.get("text_format")
-        return cls(
-            *columns,
-            row_norm=values.get("row_norm", "default"),
-            missing_values=values.get("missing_values"),
-            text_format=None if text_format is None else TextFormat.from_dict(text_format),
-            mean_weight=values.get("mean_weight", 1.0),
-            item_lists=values.get("item_lists"),
-            goals=values.get("goals"),
-        )
+        options = {name: values[name] for name in ("row_norm", *_OPTIONS) if name in values}
+        if options.get("text_format") is not None:
+            options["text_format"] = TextFormat.from_dict(options["text_format"])
+        return cls(*columns, **options)
 
     def save(self, path: str | Path) -> None:
         """Write the schema as YAML; neighboring columns that are alike share an entry."""
@@ -700,12 +691,8 @@ class Schema:
         shown = ", ".join(repr(column) for column in self.columns[:8])
         weight = "" if self.sampling_weight is None else f", {self.sampling_weight!r}"
         more = f", … {len(self.columns) - 8} more" if len(self.columns) > 8 else ""
-        missing = f", missing_values={self.missing_values!r}" if self.missing_values else ""
-        text_format = "" if self.text_format is None else f", text_format={self.text_format!r}"
-        mean_weight = "" if self.mean_weight == 1.0 else f", mean_weight={self.mean_weight!r}"
-        item_lists = f", item_lists={dict(self.item_lists)!r}" if self.item_lists else ""
-        goals = f", goals={[str(goal) for goal in self.goals]!r}" if self.goals else ""
-        return f"Schema({shown}{more}{weight}, row_norm={self.row_norm!r}{missing}{text_format}{mean_weight}{item_lists}{goals})"
+        options = "".join(f", {name}={value!r}" for name, value in self._unusual_options.items())
+        return f"Schema({shown}{more}{weight}, row_norm={self.row_norm!r}{options})"
 
 
 def _requested(values: Any, table: Schema) -> dict[str, Any]:

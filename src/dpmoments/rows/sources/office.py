@@ -19,6 +19,7 @@ from dpmoments.base.table_files import (
     sheet_rows,
     statistics_batches,
     statistics_columns,
+    unit_and_origin,
 )
 from dpmoments.base.table_libraries import pa
 from dpmoments.base.text_format import TextFormat
@@ -32,9 +33,6 @@ from dpmoments.schema.dates import MICROSECONDS, Date
 
 _USUAL = TextFormat()
 _ROWS_PER_READ = 500_000
-_DAY = 86_400
-_FROM_1960, _FROM_1582 = -3_653 * _DAY, -141_428 * _DAY
-"""Seconds from 1970 to the first days that Stata and SAS, and SPSS, count from."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +127,12 @@ def _cells(cells: Any, declared: StatisticsColumn, column: Column | None, ending
         return objects_of((None if cell == "" else cell for cell in cells), len(cells))
     values = np.asarray(cells, dtype=np.float32 if declared.is_single else np.float64)
     if isinstance(column, Date):
-        unit, origin = _unit_and_origin(declared, ending)
+        if (known := unit_and_origin(declared.format, ending)) is None:
+            raise InputTypeError(
+                f"column '{declared.name}' has the format {shown(declared.format)} in the file, which is not one of days or "
+                "times: describe it as Numeric"
+            )
+        unit, origin = known
         numbers, most = values.astype(np.float64), float(FARTHEST)
         missing = ~np.isfinite(numbers)
         micros = np.where(missing, 0.0, numbers) * (unit * MICROSECONDS) + origin * MICROSECONDS
@@ -139,27 +142,6 @@ def _cells(cells: Any, declared: StatisticsColumn, column: Column | None, ending
         read = (None if value != value else labels.get(value, value) for value in values.tolist())
         return objects_of(read, len(values))
     return pa.array(values)
-
-
-def _unit_and_origin(declared: StatisticsColumn, ending: str) -> tuple[float, int]:
-    """Return the seconds of a unit, and the seconds from 1970 to its origin."""
-    form = declared.format.upper()
-    if ending == ".dta":
-        if form.startswith("%TC"):
-            return 1e-3, _FROM_1960
-        if form.startswith(("%TD", "%D")):
-            return float(_DAY), _FROM_1960
-    elif ending in (".sav", ".zsav"):
-        if "DATE" in form:
-            return 1.0, _FROM_1582
-    elif form.startswith(("DATETIME", "E8601DT", "DATEAMPM")):
-        return 1.0, _FROM_1960
-    elif form.startswith(("DATE", "YYMMDD", "MMDDYY", "DDMMYY", "E8601DA", "WEEKDATE", "WORDDATE")):
-        return float(_DAY), _FROM_1960
-    raise InputTypeError(
-        f"column '{declared.name}' has the format {shown(declared.format)} in the file, which is not one of "
-        "days or times: describe it as Numeric"
-    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
