@@ -610,7 +610,7 @@ def test_no_method_of_a_cell_can_warn_of_it(cell: Any, number: float | None) -> 
         object_texts(cells, integers=False)
         object_texts(cells, integers=True)
     assert not told
-    assert (None if unreadable is not None and unreadable[0] else float(values[0])) == number
+    assert (None if unreadable[0] else float(values[0])) == number
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def feature_values(schema: Schema, frame: Any, features: Sequence[int]) -> Float
             values[:, slices[column.name]] = _one_hot(cells[column.name], column)
         else:
             read, unreadable = numbers(cells[column.name], column)
-            if unreadable is not None:
+            if unreadable.any():
                 raise InputTypeError(
                     f"column '{column.name}' holds a value that a {column.kind} column of this schema cannot read"
                 )

@@ -435,7 +435,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
         values, unreadable = read.values, read.unparsable
     else:
         try:
-            values, wrong = numbers(cells, column)
+            values, unreadable = numbers(cells, column)
         except _raised_by_reading():
             refused = ReadCells.of_type(np.full(len(cells), np.nan), cells.type)
             parts = [] if isinstance(cells, np.ndarray) else [_plain(part) for part in _chunks(cells)]
@@ -443,8 +443,7 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
                 return refused
             values, kind = refused.values, refused.kind
             cells = pa.concat_arrays([pa.array([], pa.large_string()), *(decoded_bytes(part)[0] for part in parts)])
-            wrong = pc.is_valid(cells).to_numpy(zero_copy_only=False).astype(bool)
-        unreadable = np.zeros(len(cells), dtype=bool) if wrong is None else wrong
+            unreadable = pc.is_valid(cells).to_numpy(zero_copy_only=False).astype(bool)
     counted = _counted(cells, unreadable)
     forms, like_numbers = _forms(counted, column) if counted else (counted, 0)
     return ReadCells(

@@ -67,18 +67,15 @@ def array_cells(cells: npt.NDArray[Any]) -> Any:
         return pa.array(np.ascontiguousarray(cells, dtype=held))
 
 
-def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArray | None]:
+def object_numbers(cells: ObjectArray) -> tuple[npt.NDArray[np.float64], BoolArray]:
     """Convert Python, NumPy and decimal numbers and Booleans to float64.
 
-    NaN if missing or unreadable. The second result marks objects of other types, None without any. None, NaN and
-    pandas' missing values are missing.
+    NaN if missing or unreadable. The second result marks objects of other types. None, NaN and pandas' missing values
+    are missing.
     """
     result = read_objects(cells, _number, None)
-    values = np.array(result, dtype=np.float64)  # None becomes NaN
-    if not np.isnan(values).any():
-        return values, None
     unreadable = np.fromiter((number is None for number in result), np.bool_, len(result))
-    return values, unreadable if unreadable.any() else None
+    return np.array(result, dtype=np.float64), unreadable  # None becomes NaN
 
 
 def object_texts(cells: ObjectArray, *, integers: bool) -> Any:

@@ -44,14 +44,13 @@ UNKNOWN, MISSING = -1, -2
 """Codes of values outside the column's levels, and of missing values."""
 
 
-def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray | None]:
+def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray]:
     """Convert values to float64, shape (n,), NaN if missing or unreadable.
 
-    The second result marks values that are neither missing nor of the kind that the column needs; None if there are
-    none.
+    The second result marks values that are neither missing nor of the kind that the column needs.
 
     >>> numbers(pa.array([True, None, False]), Boolean("smoker"))
-    (array([ 1., nan,  0.]), None)
+    (array([ 1., nan,  0.]), array([False, False, False]))
     >>> numbers(np.array([True, "yes"], dtype=object), Boolean("smoker"))
     (array([ 1., nan]), array([False,  True]))
     """
@@ -72,11 +71,11 @@ def text_values(texts: Any, column: NumberColumn, of_file: TextFormat | None = N
     return read(texts, column_format(column, of_file))
 
 
-def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[FloatArray, BoolArray | None]:
+def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[FloatArray, BoolArray]:
     """Convert an Arrow array to float64, and mark unreadable values, like :func:`numbers`."""
     kind = chunk.type
     if pa.types.is_boolean(kind):
-        return _as_floats(pc.cast(chunk, pa.uint8())), None
+        return _as_floats(pc.cast(chunk, pa.uint8())), np.zeros(len(chunk), dtype=bool)
     if is_text(kind) and not isinstance(column, Coordinate) and column.reads_text:
         return _numbers_of_text(chunk, column)
     if pa.types.is_decimal(kind):
@@ -106,20 +105,17 @@ def _as_floats(chunk: Any) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
 
 
-def _numbers_of_text(chunk: Any, column: Numeric | Boolean) -> tuple[FloatArray, BoolArray | None]:
+def _numbers_of_text(chunk: Any, column: Numeric | Boolean) -> tuple[FloatArray, BoolArray]:
     texts, broken = decoded_bytes(chunk)
     read = text_values(texts, column)
     unreadable = read.unparsable | broken
-    values, wrong = np.where(unreadable, np.nan, read.values), None
-    if isinstance(column, Numeric):
-        values, wrong = _cleaned(values, column)
-    unreadable = unreadable if wrong is None else unreadable | wrong
-    return values, unreadable if unreadable.any() else None
+    values = np.where(unreadable, np.nan, read.values)
+    return values if isinstance(column, Boolean) else _cleaned(values, column)[0], unreadable
 
 
 def _object_numbers(
     cells: npt.NDArray[np.object_], column: Numeric | Boolean | Coordinate
-) -> tuple[FloatArray, BoolArray | None]:
+) -> tuple[FloatArray, BoolArray]:
     values, unreadable = object_numbers(cells)
     if isinstance(column, Coordinate):
         return values, unreadable
@@ -127,32 +123,28 @@ def _object_numbers(
     # true and false themselves are no codes, as in a column of them
     flags = np.array(read_objects(cells, lambda cell: isinstance(cell, bool | np.bool_), False), dtype=bool)
     cleaned[flags] = values[flags]
-    wrong = None if wrong is None else wrong & ~flags
-    if unreadable is None:
-        return cleaned, wrong if wrong is not None and wrong.any() else None
-    texts = read_objects(cells[unreadable], lambda cell: utf8_text(plain_object(cell)), None)
-    held = pa.array(texts, pa.large_string())
     indices = np.flatnonzero(unreadable)
-    unreadable = unreadable.copy() if wrong is None else unreadable | wrong
+    unreadable |= wrong & ~flags
+    texts = read_objects(cells[indices], lambda cell: utf8_text(plain_object(cell)), None)
+    held = pa.array(texts, pa.large_string())
     if column.reads_text:
-        read, unread = _numbers_of_text(held, column)
-        cleaned[indices] = read
-        absent = np.array([text is None for text in texts])
-        unreadable[indices] = absent if unread is None else unread | absent
+        cleaned[indices], unread = _numbers_of_text(held, column)
+        unreadable[indices] = unread | np.array([text is None for text in texts], dtype=bool)
     elif column.missing_values:
         marks = pa.array(texts_of(column.missing_values), pa.large_string())
         unreadable[indices] = ~np.asarray(pc.is_in(held, marks).to_numpy(zero_copy_only=False), dtype=bool)
-    return cleaned, unreadable if unreadable.any() else None
+    return cleaned, unreadable
 
 
 def _cleaned(
     values: FloatArray, column: Numeric | Boolean | Coordinate, held_as: type[np.floating[Any]] | None = None
-) -> tuple[FloatArray, BoolArray | None]:
+) -> tuple[FloatArray, BoolArray]:
     """Apply the column's missing values and codes to numbers; mark numbers outside its codes."""
-    # Only a column with codes marks any, None without any. Numbers of the schema are compared as the type ``held_as``
-    # of the column holds them.
+    # Only a column with codes marks any. Numbers of the schema are compared as the type ``held_as`` of the column
+    # holds them.
+    wrong = np.zeros(len(values), dtype=bool)
     if isinstance(column, Coordinate):
-        return values, None
+        return values, wrong
 
     def among(marks: MarkedMissing) -> BoolArray:
         numbers = np.array(numbers_of(marks))
@@ -162,14 +154,13 @@ def _cleaned(
         return np.isin(values, numbers[np.isfinite(numbers)])  # infinite: no number that the column can hold
 
     missing = among(column.missing_values or ())
-    wrong = None
     if isinstance(column, Boolean) and numbers_of((*(column.true_values or ()), *(column.false_values or ()))):
         true, false = among(column.true_values or ()), among(column.false_values or ())
         wrong = np.isfinite(values) & ~missing & ~true & ~false & (values != 0.0) & (values != 1.0)
         values = np.where(true, 1.0, np.where(false, 0.0, np.where(wrong, np.nan, values)))
     if missing.any():
         values = np.where(missing, np.nan, values)
-    return values, wrong if wrong is not None and wrong.any() else None
+    return values, wrong
 
 
 # Dates and times as numbers in a column's unit since its origin. A column of objects may mix dates, times and text.
@@ -181,23 +172,23 @@ _UNREADABLE: Any = object()
 """Placeholder of an object that is not a date."""
 
 
-def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None]:
+def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray]:
     """Convert an Arrow array of dates, timestamps, text or nulls to float64.
 
     NaN if missing or unreadable.
 
-    The second result marks texts that are not dates in the column's format, None without any.
+    The second result marks texts that are not dates in the column's format.
 
     >>> column = Date("day", "2020-01-01", "2021-01-01")
     >>> date_numbers(pa.array(["2020-01-31", None, "2020-01-31T12:00:00+01:00"]), column)
-    (array([30.        ,         nan, 30.45833333]), None)
+    (array([30.        ,         nan, 30.45833333]), array([False, False, False]))
     """
     kind = chunk.type
     if pa.types.is_null(kind):
-        return np.full(len(chunk), np.nan), None
+        return np.full(len(chunk), np.nan), np.zeros(len(chunk), dtype=bool)
     if is_text(kind):
         read = text_dates(chunk, column, TextFormat(), only_empty=True)
-        return read.values, read.unparsable if read.unparsable.any() else None
+        return read.values, read.unparsable
     if pa.types.is_date32(kind):
         times = scaled(pc.cast(chunk, pa.int32()), _DAY)
     elif pa.types.is_date64(kind):
@@ -216,10 +207,10 @@ def date_numbers(chunk: Any, column: Date) -> tuple[FloatArray, BoolArray | None
         )
     result = column.numbers(times)
     result[nulls(chunk)] = np.nan
-    return without_marks(result, column), None
+    return without_marks(result, column), np.zeros(len(chunk), dtype=bool)
 
 
-def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray | None]:
+def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArray, BoolArray]:
     """Convert dates, times and text among Python objects like :func:`date_numbers`."""
     # Other objects are unreadable.
     result = np.full(len(cells), np.nan)
@@ -235,8 +226,8 @@ def object_dates(cells: npt.NDArray[np.object_], column: Date) -> tuple[FloatArr
     if any(text is not None for text in texts):
         parsed, wrong = date_numbers(pa.array(texts, pa.large_string()), column)
         result = np.where(np.isnan(parsed), result, parsed)
-        unreadable |= False if wrong is None else wrong
-    return without_marks(result, column), unreadable if unreadable.any() else None
+        unreadable |= wrong
+    return without_marks(result, column), unreadable
 
 
 def _moment(cell: object) -> Any:
@@ -411,23 +402,18 @@ def gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: Any) -> np
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _gather_pairs(
-    cells: Any, read: Callable[[Any], tuple[FloatArray, BoolArray | None]]
-) -> tuple[FloatArray, BoolArray | None]:
+def _gather_pairs(cells: Any, read: Callable[[Any], tuple[FloatArray, BoolArray]]) -> tuple[FloatArray, BoolArray]:
     """Apply ``read``, which returns values and a mask, to the plain arrays of ``cells``."""
     masks: list[BoolArray] = []
 
     def values_of(chunk: Any) -> FloatArray:
         values, marked = read(chunk)
-        masks.append(np.zeros(len(values), dtype=bool) if marked is None else marked)
+        masks.append(marked)
         return values
 
     result = gather(cells, values_of, np.nan)
-    if not any(mask.any() for mask in masks):
-        return result, None
     parts = iter(masks)  # by chunk, in the same order
-    marked = gather(cells, lambda _: next(parts), False)
-    return result, marked if marked.any() else None
+    return result, gather(cells, lambda _: next(parts), False)
 
 
 def _type_name(kind: Any) -> str:
