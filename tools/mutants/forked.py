@@ -183,8 +183,8 @@ class _MutatedFinder(importlib.abc.MetaPathFinder):
     def find_spec(
         self,
         name: str,
-        path: object = None,  # noqa: ARG002 - the interface
-        target: object = None,  # noqa: ARG002
+        path: object = None,
+        target: object = None,
     ) -> importlib.machinery.ModuleSpec | None:
         if name != self.name:
             return None
@@ -197,7 +197,7 @@ class _MutatedLoader(importlib.machinery.SourceFileLoader):
         super().__init__(name, path)
         self.mutated = mutated
 
-    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - the interface
+    def get_code(self, fullname: str) -> CodeType:
         return compile(self.mutated, self.path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -93,7 +93,7 @@ class DropStatement(Operator):
         if called or statement.type == "raise_stmt":
             yield statement.start_pos, statement.end_pos
 
-    def mutate(self, node: NodeOrLeaf, index: int) -> NodeOrLeaf:  # noqa: ARG002 - the interface
+    def mutate(self, node: NodeOrLeaf, index: int) -> NodeOrLeaf:
         statement = node.children[0]
         lines = statement.get_code(include_prefix=False).count("\n")
         # As many lines as before, so that what follows stays where it is.
@@ -115,7 +115,7 @@ class SwapAugmented(Operator):
         if node.type == "operator" and node.value in self.SWAPS:
             yield node.start_pos, node.end_pos
 
-    def mutate(self, node: NodeOrLeaf, index: int) -> NodeOrLeaf:  # noqa: ARG002 - the interface
+    def mutate(self, node: NodeOrLeaf, index: int) -> NodeOrLeaf:
         node.value = self.SWAPS[node.value]
         return node
 

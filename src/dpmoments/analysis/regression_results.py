@@ -82,7 +82,6 @@ class Identification:
         return self.coefficients[self.names.index(key) if isinstance(key, str) else key]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        del copy
         return np.array(self.coefficients, dtype=dtype)
 
 

@@ -462,7 +462,7 @@ class PrivateEstimator(BaseEstimator):
     def _read(self) -> None:
         """Set ``answer_`` and the attributes from ``release_`` and parameters."""
 
-    def _name_of_target(self, schema: Schema) -> str | None:  # noqa: ARG002
+    def _name_of_target(self, schema: Schema) -> str | None:
         """Return the name of y's column, if any; it may not be in the schema."""
         return None
 

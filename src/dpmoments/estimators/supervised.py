@@ -62,7 +62,7 @@ class TargetEstimator(PrivateEstimator):
     def _target_beside_bounds(self) -> Column | None:
         """Return the column of y that goes with ``bounds``; None with a schema."""
 
-    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str]:  # noqa: ARG002
+    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, str]:
         schema = public_schema(self.schema, self.bounds, None, names, self._target_beside_bounds())
         return schema, self._target_of(schema)
 
@@ -205,7 +205,7 @@ class DPRidge(RegressorMixin, TargetEstimator):
             raise InputValueError("target_bounds are for bounds=; a schema already bounds every column: leave them out")
         return None
 
-    def _check_analysis(self, schema: Schema) -> None:  # noqa: ARG002
+    def _check_analysis(self, schema: Schema) -> None:
         stated_penalty(self.alpha)
 
     def _read(self) -> None:
@@ -288,7 +288,7 @@ class DPLinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cl
             )
         return None
 
-    def _check_analysis(self, schema: Schema) -> None:  # noqa: ARG002
+    def _check_analysis(self, schema: Schema) -> None:
         require_shrinkage(self.shrinkage)
 
     def _read(self) -> None:

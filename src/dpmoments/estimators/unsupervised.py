@@ -31,7 +31,7 @@ class MomentsEstimator(PrivateEstimator):
     row_norm: float | None = None
     _center: FloatArray = field(init=False)
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Release the table's moments; spends the budget.
 
         Parameters
@@ -49,7 +49,7 @@ class MomentsEstimator(PrivateEstimator):
         """
         return self._fit(X)
 
-    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, None]:  # noqa: ARG002
+    def _schema_for(self, names: tuple[str, ...], y: Any) -> tuple[Schema, None]:
         return public_schema(self.schema, self.bounds, self.row_norm, names), None
 
     @abstractmethod
@@ -60,7 +60,7 @@ class MomentsEstimator(PrivateEstimator):
         rows, schema = self._rows(X), self.release_.schema
         return np.asarray(feature_values(schema, rows, range(schema.n_features)) - self._center)
 
-    def score(self, X_test: Any, y: Any = None) -> float:  # noqa: ARG002
+    def score(self, X_test: Any, y: Any = None) -> float:
         """Compute the mean log-likelihood of rows under a normal distribution with these moments.
 
         −∞ if the precision has no inverse. The score of private rows is private.

@@ -347,11 +347,9 @@ class GaussianNoise(Noise):
         return {"noise_scale": self.noise_scale}
 
     def deviation(self, dimension: int) -> float:
-        del dimension
         return self.noise_scale
 
     def variances(self, dimension: int, bits: int) -> tuple[float, float]:
-        del dimension, bits
         return self.noise_scale**2, self.off_diagonal_scale**2
 
     def added(
@@ -415,12 +413,10 @@ class LaplaceNoise(Noise):
         return {"noise_scale": self.noise_scale}
 
     def deviation(self, dimension: int) -> float:
-        del dimension
         return math.sqrt(2.0) * self.noise_scale
 
     def variances(self, dimension: int, bits: int) -> tuple[float, float]:
         # 1/(2 sinh²(1/2s)) for the discrete distribution of scale s in lattice units.
-        del dimension
         half = 0.5 / math.ldexp(self.noise_scale, 2 * bits)
         variance = 0.0 if half > 300 else 0.5 / math.sinh(half) ** 2 * 16.0**-bits
         return variance, variance
@@ -454,7 +450,6 @@ class Laplace(AdditiveMechanism):
     source: ClassVar[str] = "Amin et al. 2019, baseline L; tight constants derived here"
 
     def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
-        del row_square
         return gram_entrywise_l1(neighbors, n_features, augmentation)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
@@ -504,7 +499,6 @@ class MatrixNoise(Noise):
         return math.sqrt(self._square(dimension)) / self.rate
 
     def variances(self, dimension: int, bits: int) -> tuple[float, float]:
-        del bits
         diagonal = self._square(dimension) / self.rate**2
         return diagonal, diagonal / 2.0
 

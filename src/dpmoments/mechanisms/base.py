@@ -308,12 +308,10 @@ class Plan(CalibratedPlan[RunResult]):
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
         """Return the entries of a run's noise model that its record implies."""
         # None if the run states no model.
-        del diagnostics, receipt
         return None if self.model is None else self.model.to_dict()
 
     def rules_of_run(self, diagnostics: Mapping[str, Any]) -> tuple[Message, ...]:
         """Return the treatment of rows in one run, one message per rule."""
-        del diagnostics
         return ()
 
     @property

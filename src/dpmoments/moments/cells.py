@@ -76,7 +76,6 @@ class CountNoise:
 
     def quantile(self, level: float, *, of: str = "cell") -> float:
         """Return the quantile at ``level``, above one half, in SDs; ``of`` makes no difference."""
-        del of
         return self.half_width(2.0 * level - 1.0) / max(self.standard_deviation, 1e-300)
 
 
@@ -218,7 +217,7 @@ class CellFamily(ABC):
         # Here by Chebyshev.
         return math.sqrt(float(np.trace(covariance)) / failure)
 
-    def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:  # noqa: ARG002 - a semicircle
+    def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:
         """Return κ₊ and κ₋ of the R-transform of a large matrix of ``size`` rows."""
         # R(g) = v g/((1 − κ₊g)(1 + κ₋g)).
         return 0.0, 0.0
@@ -241,13 +240,13 @@ class GaussianCells(CellFamily):
 
     name: ClassVar[str] = "gaussian"
 
-    def quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
+    def quantile(self, level: float, *, diagonal: bool) -> float:
         return float(scipy.special.ndtri(level))
 
-    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:  # noqa: ARG002
+    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
         return 0.5 * s * s
 
-    def pole(self, *, diagonal: bool) -> float:  # noqa: ARG002
+    def pole(self, *, diagonal: bool) -> float:
         return math.inf
 
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
@@ -269,17 +268,17 @@ class LaplaceCells(CellFamily):
     name: ClassVar[str] = "laplace"
     rotation_invariant: ClassVar[bool] = False
 
-    def quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
+    def quantile(self, level: float, *, diagonal: bool) -> float:
         tail = math.log(2.0 * min(level, 1.0 - level)) / math.sqrt(2.0)
         return tail if level < 0.5 else -tail
 
-    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:  # noqa: ARG002
+    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
         return np.asarray(-np.log1p(-0.5 * s * s))
 
-    def pole(self, *, diagonal: bool) -> float:  # noqa: ARG002
+    def pole(self, *, diagonal: bool) -> float:
         return math.sqrt(2.0)
 
-    def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:  # noqa: ARG002
+    def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
         m = len(cells)
         return math.sqrt(float(cells.max(initial=0.0)) / 2.0) * math.log(m * (m + 1) / 2.0 / failure) * m
 
@@ -311,7 +310,7 @@ class KNormCells(CellFamily):
         ratios = (self.dimension - self.block - steps) / (self.dimension - 1.0 - steps)
         return np.cumprod(np.append(self.block / self.dimension, ratios))
 
-    def quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
+    def quantile(self, level: float, *, diagonal: bool) -> float:
         if level == 0.5:
             return 0.0
         tail, shapes = 2.0 * min(level, 1.0 - level), np.arange(1.0, len(self._weights) + 1.0)
@@ -345,7 +344,7 @@ class KNormCells(CellFamily):
         furthest = (own + other) * float(scipy.special.gammainccinv(shape, 1.0 - level))
         return brent_root(excess, 1e-9 * furthest, furthest, xtol=1e-9 * furthest)
 
-    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:  # noqa: ARG002
+    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
         z, shapes = np.asarray(s) / math.sqrt(self.variance), np.arange(1.0, len(self._weights) + 1.0)
         exponents = np.stack([-np.multiply.outer(np.log1p(sign * z), shapes) for sign in (-1.0, 1.0)])
         largest = exponents.real.max(axis=(0, -1))
@@ -353,10 +352,10 @@ class KNormCells(CellFamily):
         with np.errstate(divide="ignore"):
             return np.asarray(largest + np.log(0.5 * scaled))
 
-    def pole(self, *, diagonal: bool) -> float:  # noqa: ARG002
+    def pole(self, *, diagonal: bool) -> float:
         return math.sqrt(self.variance)
 
-    def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:  # noqa: ARG002
+    def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
         m = len(cells)
         reach = self.quantile(1.0 - failure / (m * (m + 1.0)), diagonal=False)
         return math.sqrt(float(cells.max(initial=0.0))) * reach * m
@@ -402,13 +401,13 @@ class IsotropicCells(CellFamily):
     def at_rate(cls, square: float) -> CellFamily:
         return cls(square / 2.0)
 
-    def quantile(self, level: float, *, diagonal: bool) -> float:  # noqa: ARG002 - the same on all cells
+    def quantile(self, level: float, *, diagonal: bool) -> float:
         return gamma_difference_quantile(level, self.shape)
 
-    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:  # noqa: ARG002
+    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
         return difference_log_moment(s, self.shape)
 
-    def pole(self, *, diagonal: bool) -> float:  # noqa: ARG002
+    def pole(self, *, diagonal: bool) -> float:
         return math.sqrt(2.0 * self.shape)
 
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:

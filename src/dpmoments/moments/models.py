@@ -148,9 +148,9 @@ class NoiseModel(ABC):
 
     def interval(
         self,
-        released: ReleasedMoments,  # noqa: ARG002 - for models that know more
-        chosen: Sequence[int],  # noqa: ARG002
-        failure: float,  # noqa: ARG002
+        released: ReleasedMoments,
+        chosen: Sequence[int],
+        failure: float,
     ) -> MomentInterval | None:
         """Return an interval with the exact moments of ``chosen`` features, not linearized.
 
@@ -334,7 +334,7 @@ class AdditiveModel(WithOwnCount):
         )
         return self._with_count(law.terms, ())
 
-    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:
         return self.fixed_law
 
     def to_dict(self) -> dict[str, Any]:
@@ -570,7 +570,7 @@ class PooledModel(NoiseModel):
         fixed = all(model is not None and model.fixed_law is not None for model, *_ in self.parts)
         return self.law() if fixed else None
 
-    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - the parts know what they released
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:
         first, *rest = (law.about(shift) for _, law, shift in self.parts)
         return sum(rest, first)
 

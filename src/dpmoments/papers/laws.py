@@ -155,7 +155,7 @@ class _ClaimedDraw(DrawLaw):
 
     dimensions: ClassVar[tuple[int, ...]] = (2,)
 
-    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:  # noqa: ARG002 - it has no price without a claim
+    def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
         raise self.refused(unit)
 
     def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:

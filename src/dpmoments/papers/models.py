@@ -321,7 +321,7 @@ class ScaledWishartModel(WithOwnCount):
         definite = (self.scale_matrix == self.scale_matrix.T).all() and np.linalg.eigvalsh(self.scale_matrix)[0] > 0.0
         require_entry(definite, "scale_matrix", "symmetric and positive definite")
 
-    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:  # noqa: ARG002 - it is the same for all
+    def law(self, released: ReleasedMoments | None = None) -> NoiseLaw:
         return self.fixed_law
 
     @property

@@ -74,7 +74,7 @@ class DrawLaw(ABC):
     @abstractmethod
     def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss: ...
 
-    def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:  # noqa: ARG002
+    def _claimed_loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget) -> Loss:
         raise InputValueError(f"a draw of {self.name} has a price of its own and takes no claim")
 
     @abstractmethod
@@ -100,7 +100,7 @@ class DrawLaw(ABC):
         """Return the mean or most likely answer to a query, for forecasts."""
         return np.asarray(query)
 
-    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:  # noqa: ARG002 - for those that are
+    def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         """Return True if some neighboring tables attain all the loss of a draw of ``size`` numbers."""
         return False
 
@@ -202,7 +202,6 @@ class GaussianLaw(DrawLaw):
         return Loss(unit, Fraction(sensitivity.value) ** 2 / Fraction(self.scale) ** 2 / 2)
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
-        del sensitivity
         return ()
 
 
@@ -308,7 +307,6 @@ class KNorm(LatticeNormLaw):
         return super()._loss(sensitivity, unit)
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
-        del size
         return attains(sensitivity)
 
 

@@ -46,7 +46,6 @@ class Summary(ABC, Generic[Running, Result]):
     def of_numbers(self, rules: Any) -> Summary[Any, Any] | None:
         """Return a summary in machine code of numbers before their encoding, or None."""
         # It has the same result; ``rules`` are :class:`~dpmoments.rows.compiled.CellRules`.
-        del rules
         return None
 
     @abstractmethod

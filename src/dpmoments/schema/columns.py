@@ -753,7 +753,6 @@ class Coordinate(TableColumn):
 
     def unit_length(self, mean: bool) -> FloatArray:
         """Return 1: coordinates are not scaled."""
-        del mean
         return np.ones(1)
 
 

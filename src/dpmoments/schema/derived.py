@@ -377,7 +377,6 @@ class MissingIndicator(DerivedColumn):
 
     def unit_length(self, mean: bool) -> FloatArray:
         """Return the reciprocal of the indicator's weight."""
-        del mean
         return np.full(1, 1.0 / INDICATOR_WEIGHT)
 
 

@@ -53,7 +53,6 @@ class RepeatedRows:
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
         """Return the result for ``n_rows`` rows."""
-        del threads, on_block
         times, rest = divmod(self.n_rows, len(self.block))
         total = None if not rest else self._once(summary, rest)
         part = self._once(summary, len(self.block)) if times else None

@@ -59,7 +59,7 @@ class MeanPlan(CalibratedPlan[NoisyMean]):
     error_needs_rows: ClassVar[bool] = True
     """True if :meth:`expected_errors` depends on more of the assumed rows than their number."""
 
-    def expected_errors(self, assumed: NormalRows) -> FloatArray | None:  # noqa: ARG002 - no error is known of an estimator that states none
+    def expected_errors(self, assumed: NormalRows) -> FloatArray | None:
         """Return the RMS noise of every coordinate on such rows, shape (d,), or None if unknown."""
         return None
 

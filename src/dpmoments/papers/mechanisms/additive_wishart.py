@@ -67,11 +67,9 @@ class WishartNoise(Noise):
         return 1.0 / (2.0 * self.scale)
 
     def deviation(self, dimension: int) -> float:
-        del dimension
         return self.scale * (self.degrees + math.sqrt(2.0 * self.degrees))  # its mean is on the lattice, too
 
     def variances(self, dimension: int, bits: int) -> tuple[float, float]:
-        del dimension, bits
         beside = self.degrees * self.scale**2
         return 2.0 * beside, beside
 
@@ -171,7 +169,6 @@ class PositiveDefinitePlan(Plan):
         return replace(noisy, count=count, gram=gram, diagnostics={"kept_shift": kept}, model=model)
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        del receipt
         return None if diagnostics.get("kept_shift") else self._unbiased_model.to_dict()
 
     @property

@@ -56,7 +56,6 @@ class PaperLaplace(Laplace):
     source: ClassVar[str] = "Amin et al. 2019, baseline L"
 
     def noise_unit(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
-        del neighbors
         return 2.0 * (shape.n_features + (1 if augmentation else 0)) * (1.0 + augmentation**2)
 
 

@@ -151,7 +151,6 @@ class SpectralPlan(Plan):
         )
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        del receipt
         eigenvalues, temperatures = diagnostics.get("eigenvalues"), diagnostics.get("temperatures")
         if not isinstance(temperatures, list) or len(temperatures) != self.rank:
             raise InputValueError("the diagnostics do not have temperatures of a run")

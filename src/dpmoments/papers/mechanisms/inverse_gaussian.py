@@ -93,7 +93,6 @@ class InverseGaussianPlan(Plan):
         )
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        del receipt
         rows, d = diagnostics.get("inverse"), self.shape.n_features
         if not isinstance(rows, list) or len(rows) != d:
             raise InputValueError("the diagnostics do not have inverse of a run")

@@ -73,7 +73,6 @@ class RecursivePlan(Plan):
         return first_count_error(self.rho, self.shape.n_rows is None)
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any]:
-        del diagnostics, receipt
         entries = {"n_features": self.shape.n_features, "count_scale": self.expected_count_error}
         return {"name": LastStepModel.name, **entries, "count_is_laplace": False}
 

@@ -102,7 +102,6 @@ class PaddedGramPlan(Plan):
         return replace(result, model=WishartModel(**self._planned_entries(degrees, padding), corner=corner))
 
     def model_entries(self, diagnostics: Mapping[str, Any], receipt: Receipt) -> Mapping[str, Any] | None:
-        del receipt
         chosen = diagnostics if self.mechanism.adaptive else self.details
         entries = self._planned_entries(chosen.get("degrees_of_freedom"), chosen.get("padding"))
         return {"name": WishartModel.name, **entries}

@@ -175,7 +175,7 @@ class EngineSource(Source):
         threads: int | None = None,
         on_block: Callable[[int], None] | None = None,
     ) -> Result:
-        del threads  # the engine decides how many partitions it reads at a time
+        # The engine decides how many partitions it reads at a time.
         nothing = summary.finish(summary.start())
         result: Result = self.mapped(partial(summarized, summary), summary.merge, nothing, on_block)
         return result

@@ -60,7 +60,7 @@ class _ColumnsOfFile(FileSource):
         """Iterate over the rows of a file."""
         raise NotImplementedError
 
-    def batches(self, path: Path, names: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002
+    def batches(self, path: Path, names: Sequence[str]) -> Iterator[Any]:
         return self.read_parts(path)
 
     def written_cells(self, part: Any, name: str) -> Any:

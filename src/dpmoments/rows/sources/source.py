@@ -265,7 +265,6 @@ class LocalSource(Source, Generic[Part]):
 
     def parts_for(self, summary: Summary[Any, Any]) -> Iterator[Part]:
         """Iterate over parts, of the size that suits a summary if possible."""
-        del summary
         return self.parts()
 
     def measured(self, parts: Iterator[Part]) -> Iterator[tuple[Part, int]]:
@@ -326,7 +325,6 @@ class LocalSource(Source, Generic[Part]):
     def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
         """Return the table with values as written, whatever the schema's kinds."""
         # Lines of a delimited file with more or fewer fields than the first are skipped, with a call for each.
-        del on_ragged_line
         return self
 
     @property
