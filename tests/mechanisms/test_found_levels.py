@@ -23,7 +23,7 @@ from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.releases.statements import describe_composition
-from dpmoments.rows.name_counts import NameCounts, NameSummary
+from dpmoments.rows.histogram import CellCounts, NameSummary
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.constraints import schema_of_names
 from support.said import refused
@@ -104,9 +104,9 @@ def test_a_row_with_two_names_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
     """Planted fault: parts of a text count as names of their own."""
     finish = NameSummary.finish
 
-    def of_parts(self: NameSummary, running: Any) -> NameCounts:
+    def of_parts(self: NameSummary, running: Any) -> CellCounts:
         result = finish(self, running)
-        for counts in result.by_column:
+        for counts in result.tables:
             for name, times in [*counts.items()]:
                 for part in name.split("-"):
                     counts[part] += times

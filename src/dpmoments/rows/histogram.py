@@ -1,7 +1,8 @@
-"""Exact row counts: all rows, by a statistic of each, or by levels of columns."""
+"""Exact row counts: all rows, by a statistic of each, by levels of columns, or by names in columns."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -14,15 +15,16 @@ from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.summary import Missing, Summary, plain_rows
-from dpmoments.schema.columns import Boolean, Categorical
+from dpmoments.schema.cells.reading import name_of
+from dpmoments.schema.columns import NAME_WORDS, Boolean, Categorical
 from dpmoments.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CellCounts:
-    """Exact counts of every table, flattened row by row. Private data: ``repr`` shows none."""
+    """Exact counts of every table: of cells, flattened row by row, or by name. Private data: ``repr`` shows none."""
 
-    tables: tuple[IntegerArray, ...]
+    tables: tuple[Any, ...]
 
     def merge(self, other: CellCounts) -> CellCounts:
         """Return the counts of both sets of rows."""
@@ -111,6 +113,34 @@ class CellCountSummary(Summary[list[IntegerArray], CellCounts]):
 
     def finish(self, running: list[IntegerArray]) -> CellCounts:
         return CellCounts(tuple(counts.copy() for counts in running))
+
+
+@dataclass(frozen=True)
+class NameSummary(Summary[list[Counter[bytes]], CellCounts]):
+    """Row counts by name; a row has one name in a column, or none.
+
+    ``starts`` are the first features of the columns (:class:`~dpmoments.schema.columns.NameColumn`).
+    """
+
+    starts: tuple[int, ...]
+    missing: Missing
+
+    def start(self) -> list[Counter[bytes]]:
+        return [Counter() for _ in self.starts]
+
+    def add(self, running: list[Counter[bytes]], block: npt.NDArray[Any]) -> None:
+        rows = plain_rows(block, self.missing)
+        for counts, first in zip(running, self.starts, strict=True):
+            words = np.ascontiguousarray(rows[:, first : first + NAME_WORDS])
+            names, times = np.unique(
+                words[words.any(axis=1)].view(f"V{words.itemsize * NAME_WORDS}"), return_counts=True
+            )
+            counts.update(dict(zip((name.tobytes() for name in names), times.tolist(), strict=True)))
+
+    def finish(self, running: list[Counter[bytes]]) -> CellCounts:
+        return CellCounts(
+            tuple(Counter({name_of(np.frombuffer(name)): n for name, n in counts.items()}) for counts in running)
+        )
 
 
 CountArray: TypeAlias = npt.NDArray[np.int64]

@@ -22,6 +22,7 @@ from dpmoments.rows.histogram import (
     CellCountSummary,
     Histogram,
     HistogramSummary,
+    NameSummary,
     RowCount,
     RowStatistic,
     require_rowwise,
@@ -29,7 +30,6 @@ from dpmoments.rows.histogram import (
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers
 from dpmoments.rows.marginal_sums import LengthSummary, MarginalSummary, MarginalSums
 from dpmoments.rows.moments import ExactMoments
-from dpmoments.rows.name_counts import NameSummary
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Missing, Prepared, Summary
@@ -301,7 +301,7 @@ class Rows:
     def name_counts(self) -> tuple[Counter[str], ...]:
         """Count rows by name, for each column whose levels are to be found."""
         starts = [index.start for column, index in self.schema.columns_with_slices if isinstance(column, NameColumn)]
-        return self.summarize(NameSummary(tuple(starts), self.source.missing)).by_column
+        return self.summarize(NameSummary(tuple(starts), self.source.missing)).tables
 
     def histogram(self, statistic: RowStatistic, edges: Iterable[float]) -> Histogram:
         """Count kept rows by a statistic of the encoded row, in bins [edges[i], edges[i + 1]).

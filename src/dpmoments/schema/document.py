@@ -322,7 +322,7 @@ def _slips_of_levels(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
         yield _line(node), f"levels is a text, not a list: put them in [ ], levels: [{_separated(node.value)}]"
     if not isinstance(node, yaml.SequenceNode):
         return
-    plain = [level for level in node.value if _is_plain(level)]
+    plain = [level for level in node.value if isinstance(level, yaml.ScalarNode) and level.style is None]
     texts = [level for level in plain if level.tag == _TEXT]
     if len(node.value) == len(texts) == 1:
         text = texts[0].value
@@ -371,11 +371,6 @@ def _lines_of(node: yaml.Node | None) -> dict[str, int]:
 
 def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
-
-
-def _is_plain(node: yaml.Node) -> bool:
-    """Return True for text or a number without quotes."""
-    return isinstance(node, yaml.ScalarNode) and node.style is None
 
 
 def _plain_scalars(node: yaml.Node) -> Iterator[yaml.ScalarNode]:

@@ -36,7 +36,6 @@ from dpmoments.base.text_format import TextFormat
 from dpmoments.base.text_reading import first_line, names_in, other_delimiter
 from dpmoments.schema.codebooks import columns_of_codebook
 from dpmoments.schema.declared import DeclaredColumn, Entry, entries_of, is_missing_label, merged, plain_text
-from dpmoments.schema.usual_bounds import usual_bounds
 
 _FORMATTED = (*CSV_DELIMITERS, *EXCEL_ENDINGS)
 """Endings of files that a text format describes."""
@@ -525,11 +524,50 @@ def _entries(column: HeaderColumn, what: str, described: Sequence[DeclaredColumn
     return _with_usual_bounds(column.name, result)
 
 
+_USUAL_BOUNDS = (
+    (r"age|alter|edad", "0 to 120, years: nobody is known to have lived longer than 122"),
+    (r"year of birth|birth year|yob", "1900 to the year of the survey"),
+    (r"year|jahr|annee", "the first to the last year that the table can cover"),
+    (r"heart rate|pulse|hr|bpm", "30 to 220, beats a minute"),
+    (r"systolic|sbp|sys bp", "60 to 260, mmHg"),
+    (r"diastolic|dbp|dia bp", "30 to 160, mmHg"),
+    (r"body temperature|temp c", "30 to 45, degrees Celsius"),
+    (r"bmi|body mass index", "10 to 80, kg/m²"),
+    (r"height cm|body height|stature", "50 to 250, centimeters"),
+    (r"weight kg|body weight", "2 to 300, kilograms"),
+    (r"hours (worked|per week|a week)|weekly hours", "0 to 99, hours a week: most questionnaires have two digits"),
+    (r"percent|percentage|pct|prozent", "0 to 100"),
+    (r"likert|agreement|satisfaction", "the first and the last answer of the scale, such as 1 to 5"),
+    (
+        r"(household )?income|einkommen|salary|wage|earnings",
+        "from 0; United States, 2023: median 80,610 dollars a household (Census P60-282); Germany, 2023: 26,274 euros a person, "
+        "equivalized (EU-SILC); United Kingdom, 2022: 32,300 pounds a household (ONS). Four times the median clips few",
+    ),
+    (r"latitude|lat", "-90 to 90, degrees"),
+    (r"longitude|lon|lng", "-180 to 180, degrees"),
+)
+"""Public bounds of usual columns, by patterns of their names and descriptions."""
+
+
+def _usual_bounds(name: str, description: str | None) -> str:
+    """Return public bounds of a usual column in words; "" for other columns.
+
+    >>> _usual_bounds("patient_age", None)
+    '0 to 120, years: nobody is known to have lived longer than 122'
+    """
+    for text in (name, description or ""):
+        spaced = re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).casefold())
+        for pattern, words in _USUAL_BOUNDS:
+            if re.search(rf"\b({pattern})\b", spaced):
+                return words
+    return ""
+
+
 def _with_usual_bounds(name: str, entries: dict[str, Entry]) -> dict[str, Entry]:
     """Add public bounds of a common column as a comment, where its own are blank."""
     if entries["kind"].value == "numeric" and entries["lower"].value is None and not entries["lower"].comment:
         description = entries.get("description")
-        words = usual_bounds(name, description.value if description else None)
+        words = _usual_bounds(name, description.value if description else None)
         return entries | {"lower": Entry(None, words and f"perhaps {words}")}
     return entries
 

@@ -21,7 +21,7 @@ from dpmoments.rows.sources.guesses import (
     require_no_guess_of_duckdb,
 )
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, LocalSource, read_quietly
+from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, LocalSource, read_each, read_quietly
 from dpmoments.schema.cells.reading import text_values
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.dates import Date
@@ -55,8 +55,7 @@ class ArrowSource(LocalSource["pa.RecordBatch"]):
     def sliced(self, batches: Any, where: str | Path, why: str = DAMAGED_FILE) -> Iterator[pa.RecordBatch]:
         """Iterate over record batches, cut to at most the encoding batch size."""
         step = self.reading.largest_part
-        following = partial(next, iter(batches), None)
-        while (batch := read_quietly(following, where, why)) is not None:
+        for batch in read_each(batches, where, why):
             for start in range(0, batch.num_rows, step):
                 yield batch.slice(start, step)
 
@@ -342,15 +341,8 @@ class FeatherSource(StreamedFileSource):
 def _validated(reader: Any, source: Any, reached: list[int]) -> Iterator[pa.RecordBatch]:
     """Iterate over the batches of a file or stream; refuse a damaged one before use."""
     # Its offsets may point anywhere.
-    n_batches = getattr(reader, "num_record_batches", None)
-    if n_batches is None:
-        for batch in reader:
-            batch.validate(full=True)
-            reached[0] = source.tell()
-            yield batch
-        return
-    for index in range(n_batches):
-        batch = reader.get_batch(index)
+    n_batches = getattr(reader, "num_record_batches", None)  # of a file; a stream is read in order
+    for index, batch in enumerate(reader if n_batches is None else map(reader.get_batch, range(n_batches)), 1):
         batch.validate(full=True)
-        reached[0] = source.size() * (index + 1) // n_batches
+        reached[0] = source.tell() if n_batches is None else source.size() * index // n_batches
         yield batch

@@ -79,15 +79,10 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         return column.missing
 
     def parts(self) -> Iterator[npt.NDArray[Any]]:
-        return self._slices(_RAW_ROWS_PER_BLOCK if self.raw else _rows_per_part(self))
+        return _slices(self.array, _RAW_ROWS_PER_BLOCK if self.raw else _rows_per_part(self))
 
     def parts_for(self, summary: Summary[Any, Any]) -> Iterator[npt.NDArray[Any]]:
-        return self._slices(summary.rows_per_task) if self.raw else self.parts()
-
-    def _slices(self, step: int) -> Iterator[npt.NDArray[Any]]:
-        yield self.array[:0]
-        for start in range(0, self.n_rows, step):
-            yield self.array[start : start + step]
+        return _slices(self.array, summary.rows_per_task) if self.raw else self.parts()
 
     def encode(self, part: npt.NDArray[Any], memory: BlockMemory | None = None) -> npt.NDArray[Any]:
         """Return encoded rows, shape (n, d); the caller's own if nothing needs encoding."""
@@ -130,10 +125,7 @@ class ColumnSource(LocalSource[range]):
         return self.table.n_rows
 
     def parts(self) -> Iterator[range]:
-        yield range(0)
-        step = _rows_per_part(self)
-        for start in range(0, self.n_rows, step):
-            yield range(start, min(start + step, self.n_rows))
+        return _slices(range(self.n_rows), _rows_per_part(self))
 
     def written_cells(self, part: range, name: str) -> Any:
         return self.table.cells(name, slice(part.start, part.stop))
@@ -160,10 +152,7 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
         return len(self.frame)
 
     def parts(self) -> Iterator[nw.DataFrame[Any]]:
-        yield self.frame[:0]
-        step = _rows_per_part(self)
-        for start in range(0, self.n_rows, step):
-            yield self.frame[start : start + step]
+        return _slices(self.frame, _rows_per_part(self))
 
     def written_cells(self, part: nw.DataFrame[Any], name: str) -> Any:
         return series_cells(part[name], name)
@@ -227,6 +216,13 @@ def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -
 def _letters_and_digits(name: str) -> str:
     """Return the name without case, spaces and marks: ``patient_id`` is ``PatientID``."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _slices(rows: Any, step: int) -> Iterator[Any]:
+    """Iterate over slices of this many rows, after one of none."""
+    yield rows[:0]
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
 
 
 def _rows_per_part(source: ArraySource | ColumnSource | FrameSource) -> int:

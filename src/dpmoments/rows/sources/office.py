@@ -25,7 +25,7 @@ from dpmoments.base.table_libraries import pa
 from dpmoments.base.text_format import TextFormat
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.source import FAILED_QUERY, Fingerprint, FirstPass, LocalSource, read_quietly
+from dpmoments.rows.sources.source import FAILED_QUERY, Fingerprint, FirstPass, LocalSource, read_each, read_quietly
 from dpmoments.schema.cells.objects import objects_of
 from dpmoments.schema.cells.text import FARTHEST
 from dpmoments.schema.columns import Categorical, Column
@@ -52,9 +52,7 @@ class _ColumnsOfFile(FileSource):
 
     def parts(self) -> Iterator[Any]:
         for path in self.paths:
-            following = partial(next, self.read_parts(path), None)
-            while (part := read_quietly(following, path)) is not None:
-                yield part
+            yield from read_each(self.read_parts(path), path)
 
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:
         """Iterate over the rows of a file."""
@@ -207,8 +205,8 @@ class DatabaseSource(LocalSource[ColumnPart]):
 
     def parts(self) -> Iterator[ColumnPart]:
         fingerprint = Fingerprint()
-        following = partial(next, self.session.batches(self.reading.names, self.reading.largest_part), None)
-        while (columns := read_quietly(following, _WHERE, FAILED_QUERY)) is not None:
+        batches = self.session.batches(self.reading.names, self.reading.largest_part)
+        for columns in read_each(batches, _WHERE, FAILED_QUERY):
             fingerprint.add(columns)
             yield ColumnPart(columns, len(next(iter(columns.values()))))
         self.first_pass.require_same(fingerprint.value, _WHERE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property, partial
@@ -410,6 +410,19 @@ FAILED_QUERY = "its query fails, on the table or before it"
 
 class ReadAgain(Exception):  # noqa: N818 (no error reaches a caller)
     """Request to read a delimited file again from its beginning, in the way of the argument."""
+
+
+def read_each(
+    parts: Iterable[Part],
+    where: str | Path,
+    why: str = DAMAGED_FILE,
+    *,
+    mended: Callable[[str], str | None] | None = None,
+) -> Iterator[Part]:
+    """Iterate over parts of a private table, and hide the text of any reader's error."""
+    following = partial(next, iter(parts), None)
+    while (part := read_quietly(following, where, why, mended=mended)) is not None:
+        yield part
 
 
 def read_quietly(

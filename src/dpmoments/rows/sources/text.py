@@ -19,7 +19,7 @@ from dpmoments.base.table_libraries import pa, pa_csv, pc
 from dpmoments.base.text_format import TextFormat
 from dpmoments.base.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
 from dpmoments.rows.sources.arrow import StreamedFileSource, folder_keys, values_as_cells, with_bytes_read
-from dpmoments.rows.sources.source import LONG_LINE, UNCONVERTED, ReadAgain, read_quietly
+from dpmoments.rows.sources.source import LONG_LINE, UNCONVERTED, ReadAgain, read_each, read_quietly
 from dpmoments.schema.cells.text import decoded_bytes, decoded_levels, decoded_without, needs_text, null_markers
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
@@ -118,8 +118,7 @@ class CsvSource(StreamedFileSource):
             try:
                 with opened as (reader, ends):
                     passed = n_batches = 0
-                    following = partial(next, iter(reader), None)
-                    while (batch := read_quietly(following, path, mended=mended)) is not None:
+                    for batch in read_each(reader, path, mended=mended):
                         fresh = batch.slice(min(max(given - passed, 0), batch.num_rows))
                         passed, n_batches = passed + batch.num_rows, n_batches + 1
                         positions[0] = ends[min(n_batches, len(ends)) - 1]  # a batch is one block, read ahead

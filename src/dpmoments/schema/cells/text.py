@@ -206,10 +206,7 @@ IntegerArray = npt.NDArray[np.int64]
 def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
     """Convert a column of text to dates."""
     # If `only_empty`, only the empty text is a null marker, as in frames.
-    texts = pc.cast(cells, pa.large_string())
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
-    distinct = pc.dictionary_encode(texts, null_encoding="encode")  # a table has fewer days than rows
+    distinct = pc.dictionary_encode(_plain_texts(cells), null_encoding="encode")  # a table has fewer days than rows
     readable, broken = decoded_bytes(distinct.dictionary)
     marks = texts_of(column.missing_values or ())
     nothing = is_nothing(readable, (*(("",) if only_empty else text_format.null_markers), *marks))
