@@ -93,9 +93,13 @@ def read_entries(values: Mapping[str, Any], kinds: Mapping[str, Any], path: str 
     }
 
 
-@cache
 def annotations_of(record: Any) -> Mapping[str, Any]:
     """Return the annotations of a dataclass's fields, in order."""
+    return _annotations(record)
+
+
+@cache
+def _annotations(record: Any) -> Mapping[str, Any]:
     hints = get_type_hints(record, include_extras=True)
     return {entry.name: hints[entry.name] for entry in fields(record)}
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,6 @@ from dpmoments.base.table_libraries import pa, pc
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.summary import Summary
 from dpmoments.schema.cells.units import unit_ids
-
-if TYPE_CHECKING:
-    from dpmoments.rows.sources.source import Source
 
 # Keyed hashes of units and of encoded rows, whole blocks at a time.
 
@@ -207,6 +204,15 @@ class UnitBlock:
         return self.known_hashes[key]
 
 
+class UnitSource(Protocol):
+    """Interface of a source that the selection reads."""
+
+    def summarize(
+        self, summary: Summary[Any, Any], *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    ) -> Any:
+        """Map a summary of :class:`UnitBlock` over the table's partitions and merge the results."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Candidates(Summary[list[UnitBlock], tuple[UnitBlock, ...]]):
     """Candidates of some buckets; their order depends on the partitions, but not the results."""
@@ -269,7 +275,7 @@ class UnitSelection:
 
 
 def selection_of_units(
-    source: Source,
+    source: UnitSource,
     privacy_unit: PrivacyUnit,
     n_features: int,
     key: SelectionKey,
@@ -408,7 +414,7 @@ class UnitCounts:
 
 
 def counts_of_units(
-    source: Source, max_rows: int, *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    source: UnitSource, max_rows: int, *, threads: int | None = None, on_block: Callable[[int], None] | None = None
 ) -> UnitCounts:
     """Count the units of a table, with the contribution bound ``max_rows``."""
     # It takes two rounds of passes.
