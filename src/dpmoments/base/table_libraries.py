@@ -43,3 +43,12 @@ else:
     pc = LazyModule("pyarrow.compute")
     pa_csv = LazyModule("pyarrow.csv")
     pq = LazyModule("pyarrow.parquet")
+
+
+def type_name(kind: Any) -> str:
+    """Format an Arrow type without what may come from values: field names, digits, widths."""
+    if pa.types.is_nested(kind):
+        return "nested values"
+    if pa.types.is_decimal(kind):
+        return "decimal"
+    return "binary" if pa.types.is_fixed_size_binary(kind) else str(kind)

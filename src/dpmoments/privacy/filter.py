@@ -33,23 +33,16 @@ class PrivacyFilterError(InputRuntimeError):
 
 
 class PrivatePlan(Protocol):
-    """Part of a plan that a filter needs."""
+    """Part of a plan that a filter needs: the budget of a run, and what it is about."""
 
     @property
-    def cost(self) -> PrivacyBudget:
-        """Budget of the run."""
-
+    def cost(self) -> PrivacyBudget: ...
     @property
-    def neighbors(self) -> Neighbors:
-        """Neighboring relation."""
-
+    def neighbors(self) -> Neighbors: ...
     @property
-    def loss_unit(self) -> LossUnit:
-        """Unit in which its losses add up."""
-
+    def loss_unit(self) -> LossUnit: ...
     @property
-    def privacy_unit(self) -> PrivacyUnit | None:
-        """Privacy unit of the cost, if it is not one row."""
+    def privacy_unit(self) -> PrivacyUnit | None: ...
 
 
 class PrivacyFilter:

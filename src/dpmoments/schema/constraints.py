@@ -234,10 +234,7 @@ def schema_of_tables(schema: Schema, tables: Sequence[Sequence[str]]) -> Schema:
 
 
 def require_unweighted(schema: Schema) -> None:
-    """Raise ValueError if rows have sampling weights, which only a release of moments takes.
-
-    >>> require_unweighted(Schema(Boolean("smoker")))
-    """
+    """Raise ValueError if rows have sampling weights, which only a release of moments takes."""
     if schema.sampling_weight is not None:
         raise InputValueError(
             f"'{schema.sampling_weight.name}' is a sampling weight, and only releases of moments are weighted: use release(), "
@@ -246,20 +243,14 @@ def require_unweighted(schema: Schema) -> None:
 
 
 def require_mean_of_weighted(schema: Schema, *, mean: bool) -> None:
-    """Raise ValueError if rows have sampling weights and no mean is released.
-
-    >>> require_mean_of_weighted(Schema(Boolean("smoker")), mean=False)
-    """
+    """Raise ValueError if rows have sampling weights and no mean is released."""
     if schema.sampling_weight is not None and not mean:
         refused = f"rows weighted by '{schema.sampling_weight.name}' are released with their mean: "
         raise InputValueError(f"{refused}leave mean=False out", shell=f"{refused}leave --no-mean out")
 
 
 def require_no_available(schema: Schema) -> None:
-    """Raise ValueError if a column needs the number of its present values for a mean.
-
-    >>> require_no_available(Schema(Boolean("smoker")))
-    """
+    """Raise ValueError if a column needs the number of its present values for a mean."""
     name = next((column.name for column in schema.table_columns if column.missing == "available"), None)
     if name is not None:
         raise InputValueError(

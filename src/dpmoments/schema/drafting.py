@@ -31,7 +31,7 @@ from dpmoments.base.table_files import (
     statistics_columns,
     unit_and_origin,
 )
-from dpmoments.base.table_libraries import nw, pa, pq
+from dpmoments.base.table_libraries import nw, pa, pq, type_name
 from dpmoments.base.text_format import TextFormat
 from dpmoments.base.text_reading import first_line, names_in, other_delimiter
 from dpmoments.schema.codebooks import columns_of_codebook
@@ -39,6 +39,13 @@ from dpmoments.schema.declared import DeclaredColumn, Entry, entries_of, is_miss
 
 _FORMATTED = (*CSV_DELIMITERS, *EXCEL_ENDINGS)
 """Endings of files that a text format describes."""
+_KINDS = {
+    "boolean": ("is_boolean",),
+    "numeric": ("is_integer", "is_floating", "is_decimal"),
+    "date": ("is_date", "is_timestamp"),
+    "categorical": ("is_string", "is_large_string", "is_string_view"),
+}
+"""Kinds of column, and Arrow's checks of the types that fit them."""
 _PANDAS_INDEX = "__index_level_"
 """Pandas' name of an unnamed index in a Parquet or Feather file."""
 
@@ -60,19 +67,11 @@ class HeaderColumn:
     def kind(self) -> str | None:
         """Kind of schema column that fits the declared type."""
         # None if none fits or no type is declared.
-        declared = self.type
-        if declared is None:
+        if self.type is None:
             return None
-        if pa.types.is_dictionary(declared):
-            declared = declared.value_type
-        if pa.types.is_boolean(declared):
-            return "boolean"
-        if pa.types.is_integer(declared) or pa.types.is_floating(declared) or pa.types.is_decimal(declared):
-            return "numeric"
-        if pa.types.is_date(declared) or pa.types.is_timestamp(declared):
-            return "date"
-        texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-        return "categorical" if any(is_text(declared) for is_text in texts) else None
+        held = self.type.value_type if pa.types.is_dictionary(self.type) else self.type
+        fitting = (kind for kind, checks in _KINDS.items() if any(getattr(pa.types, check)(held) for check in checks))
+        return next(fitting, None)
 
     @property
     def declared(self) -> str | None:
@@ -80,17 +79,9 @@ class HeaderColumn:
         # Widths, digits, categories, field names.
         if self.words is not None or self.type is None:
             return self.words
-        kind = self.type
-        if pa.types.is_dictionary(kind):
-            return f"dictionary of {HeaderColumn('', kind.value_type).declared}"
-        for is_kind, words in (
-            (pa.types.is_nested, "nested values"),
-            (pa.types.is_decimal, "decimal"),
-            (pa.types.is_fixed_size_binary, "binary"),
-        ):
-            if is_kind(kind):
-                return words
-        return str(kind)
+        if pa.types.is_dictionary(self.type):
+            return f"dictionary of {type_name(self.type.value_type)}"
+        return type_name(self.type)
 
 
 @dataclass(frozen=True)

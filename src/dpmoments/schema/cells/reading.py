@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputTypeError
-from dpmoments.base.table_libraries import pa, pc
+from dpmoments.base.table_libraries import pa, pc, type_name
 from dpmoments.base.text_format import TextFormat
 from dpmoments.schema.cells.objects import object_numbers, object_texts, plain_object, read_objects, utf8_text
 from dpmoments.schema.cells.text import (
@@ -90,7 +90,7 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
         options = {"numeric": 'decimal="."', "boolean": "true_values and false_values"}.get(column.kind)
         or_read = f"; or state {options} in the schema, and text is read" if is_text(kind) and options else ""
         raise InputTypeError(
-            f"column '{column.name}' has type {_type_name(kind)} in the table and a {column.kind} column needs numbers: "
+            f"column '{column.name}' has type {type_name(kind)} in the table and a {column.kind} column needs numbers: "
             f"convert it, or describe it as Categorical{or_read}"
         )
     return _cleaned(_as_floats(chunk), column, _FLOATS.get(str(kind)))
@@ -291,7 +291,7 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
             return np.where(np.isnan(values), MISSING, of_number)
         else:
             raise InputTypeError(
-                f"column '{column.name}' has type {_type_name(kind)} in the table and a categorical column needs "
+                f"column '{column.name}' has type {type_name(kind)} in the table and a categorical column needs "
                 "text or integers: convert it, or describe it as Numeric or Boolean"
             )
         position = pc.fill_null(pc.index_in(chunk, value_set=value_set), len(known))
@@ -414,12 +414,3 @@ def _gather_pairs(cells: Any, read: Callable[[Any], tuple[FloatArray, BoolArray]
     result = gather(cells, values_of, np.nan)
     parts = iter(masks)  # by chunk, in the same order
     return result, gather(cells, lambda _: next(parts), False)
-
-
-def _type_name(kind: Any) -> str:
-    """Format an Arrow type without what may come from values: field names, digits, widths."""
-    if pa.types.is_nested(kind):
-        return "nested values"
-    if pa.types.is_decimal(kind):
-        return "decimal"
-    return "binary" if pa.types.is_fixed_size_binary(kind) else str(kind)
