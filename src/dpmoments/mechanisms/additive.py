@@ -21,13 +21,7 @@ from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Query
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, split_for_rows
-from dpmoments.mechanisms.lattice_noise import (
-    noise_scale_for,
-    off_diagonal,
-    under_law,
-    with_gaussian_noise,
-    with_noise,
-)
+from dpmoments.mechanisms.lattice_noise import noise_scale_for, off_diagonal, under_law, with_gaussian_noise, with_noise
 from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, LevelCoordinates
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel
@@ -73,11 +67,7 @@ def choose_bits(noise_scale: float, n_features: int = 1) -> int:
 
 
 def choose_augmentation(
-    shape: MomentShape,
-    sensitivity: Callable[[float], float],
-    *,
-    noisy_count: bool,
-    diagonal_ratio: float = 2.0,
+    shape: MomentShape, sensitivity: Callable[[float], float], *, noisy_count: bool, diagonal_ratio: float = 2.0
 ) -> float:
     """Choose the appended constant w in (0, 1] of least worst-case error of the covariance.
 

@@ -27,13 +27,7 @@ from fractions import Fraction
 from shlex import quote
 from typing import Any
 
-from dpmoments.base.errors import (
-    BudgetExceededError,
-    InputValueError,
-    LedgerError,
-    listed,
-    shown,
-)
+from dpmoments.base.errors import BudgetExceededError, InputValueError, LedgerError, listed, shown
 from dpmoments.base.records import Record, read_entries
 from dpmoments.base.values import require_known
 from dpmoments.privacy.accounting import LossUnit, allowance

@@ -20,13 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError
-from dpmoments.rows.compiled import (
-    CellRules,
-    CompiledSums,
-    can_be_compiled,
-    compiled_sums,
-    is_loaded,
-)
+from dpmoments.rows.compiled import CellRules, CompiledSums, can_be_compiled, compiled_sums, is_loaded
 from dpmoments.rows.moments import ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
 from dpmoments.rows.summary import Adapted, Missing, Summary, checked_block

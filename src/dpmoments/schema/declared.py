@@ -163,9 +163,7 @@ def entries_of(column: DeclaredColumn) -> dict[str, Entry]:
     }
 
 
-def _without_missing(
-    column: DeclaredColumn,
-) -> tuple[dict[Code, str | None], tuple[Code, ...], dict[Code, str | None]]:
+def _without_missing(column: DeclaredColumn) -> tuple[dict[Code, str | None], tuple[Code, ...], dict[Code, str | None]]:
     """Divide values into levels and missing codes, with the labels of these."""
     codes = dict(zip(as_codes(column.labels), column.labels.values(), strict=True))
     missing = [code for code in as_codes(column.missing) if code not in _USUAL_NULLS]

@@ -251,10 +251,7 @@ class Schema:
 
     @staticmethod
     def draft(
-        data: Any,
-        *,
-        text_format: TextFormat | None = None,
-        codebook: str | Path | Sequence[str | Path] | None = None,
+        data: Any, *, text_format: TextFormat | None = None, codebook: str | Path | Sequence[str | Path] | None = None
     ) -> SchemaDraft:
         r"""Draft a schema from what a table and its codebooks declare.
 

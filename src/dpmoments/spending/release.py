@@ -42,14 +42,7 @@ from dpmoments.schema.constraints import (
     schema_of_tables,
 )
 from dpmoments.schema.schema import Schema
-from dpmoments.spending.run import (
-    Asked,
-    Request,
-    cost_spent,
-    keep,
-    nothing_spent,
-    spend,
-)
+from dpmoments.spending.run import Asked, Request, cost_spent, keep, nothing_spent, spend
 
 Count = TypeVar("Count", float, float | None)
 
@@ -283,13 +276,7 @@ def warnings_of_count(noisy_count: float, error: float | None, table_size: int) 
 
 
 @takes_request(Asked, others="options")
-def release_mean(
-    data: Table,
-    schema: Schema,
-    *,
-    mechanism: MeanMechanism | str = "auto",
-    **asked: Any,
-) -> MeanRelease:
+def release_mean(data: Table, schema: Schema, *, mechanism: MeanMechanism | str = "auto", **asked: Any) -> MeanRelease:
     """Release the mean of a table, with or without bounds on its rows.
 
     Parameters

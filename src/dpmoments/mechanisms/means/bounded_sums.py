@@ -12,12 +12,7 @@ import numpy as np
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.mechanisms.additive import COARSEST_BITS, budget_too_small, choose_bits
-from dpmoments.mechanisms.lattice_noise import (
-    count_error,
-    noise_scale_for,
-    noisy_count,
-    with_gaussian_noise,
-)
+from dpmoments.mechanisms.lattice_noise import count_error, noise_scale_for, noisy_count, with_gaussian_noise
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.moments.cells import KNormCells

@@ -18,24 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.errors import (
-    InputError,
-    InputFileNotFoundError,
-    InputPermissionError,
-    InputValueError,
-)
+from dpmoments.base.errors import InputError, InputFileNotFoundError, InputPermissionError, InputValueError
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.base.text_format import TextFormat
 from dpmoments.base.text_reading import EncodingError, LongLineError
 from dpmoments.privacy.unit import PrivacyUnit
-from dpmoments.rows.encode import (
-    Restriction,
-    cell_rules,
-    encode_columns,
-    encode_levels,
-    encode_numbers,
-    read_numbers,
-)
+from dpmoments.rows.encode import Restriction, cell_rules, encode_columns, encode_levels, encode_numbers, read_numbers
 from dpmoments.rows.kernel import NumberBlock
 from dpmoments.rows.level_sums import (
     CodedBlock,
