@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.rows.moments import ExactMoments
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric, WeightColumn
+from dpmoments.schema.columns import Boolean, Categorical, Numeric, WeightColumn
 from dpmoments.schema.constraints import LevelBlock
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator
@@ -52,10 +52,8 @@ class RowCoordinates:
     def of(cls, schema: Schema) -> RowCoordinates | None:
         """Return the coordinates of a schema's rows; None without any, or if a column lacks bounds."""
         columns = schema.columns
-        unbounded = any(
-            isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in columns
-        )
-        if schema.row_norm is None or unbounded or may_be_shortened(columns, schema.row_norm):
+        bounded = all(column.is_bounded for column in columns)
+        if schema.row_norm is None or not bounded or may_be_shortened(columns, schema.row_norm):
             return None
         encoding = schema.encoding(mean=True)
         singles, is_number, of_two_values, blocks = list[int](), list[bool](), list[bool](), list[LevelBlock]()

@@ -43,7 +43,6 @@ from dpmoments.rows.level_sums import CodedBlock, LevelLayout
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, name_words, numbers
 from dpmoments.schema.columns import (
-    MAX_CELL,
     Boolean,
     Categorical,
     Column,
@@ -216,12 +215,7 @@ def cell_rules(schema: Schema, layout: LevelLayout) -> CellRules | None:
     rules = np.empty((d, 6))
     for index, column in enumerate(schema.table_columns):
         assert not isinstance(column, Categorical), "a layout without levels"
-        if isinstance(column, Coordinate):
-            rules[index, :3] = -np.inf, np.inf, 0.0
-        elif isinstance(column, Numeric) and column.scale is not None:
-            rules[index, :3] = -MAX_CELL, MAX_CELL, column.replacement
-        else:
-            rules[index, :3] = *column.bounds, column.replacement
+        rules[index, :3] = *column.clipped_to, column.replacement
     rules[:, 3], rules[:, 4] = encoding.offset, encoding.unit
     rules[:, 5] = 1.0 if encoding.weight is None else encoding.weight
     return CellRules(
@@ -270,13 +264,8 @@ def _ruled(values: FloatArray, column: _NumberColumn, out: FloatArray) -> BoolAr
     dropped = None
     if (missing := ~np.isfinite(values)).any():
         dropped = dropped_by_missing(missing, column.missing, column.name, "available")
-        values = np.where(missing, 0.0 if isinstance(column, Coordinate) else column.replacement, values)
-    if isinstance(column, Coordinate):  # has no bounds
-        out[:] = values
-    elif isinstance(column, Numeric) and column.scale is not None:
-        np.clip(values, -MAX_CELL, MAX_CELL, out=out)
-    else:
-        np.clip(values, *column.bounds, out=out)
+        values = np.where(missing, column.replacement, values)
+    np.clip(values, *column.clipped_to, out=out)
     return dropped
 
 

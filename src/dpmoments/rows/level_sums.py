@@ -29,7 +29,7 @@ from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.summary import Adapted, Prepared, Summary
 from dpmoments.schema.cells.reading import CodeArray
-from dpmoments.schema.columns import Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
@@ -234,9 +234,7 @@ def _longest_row(
     monotone. At most one feature of a categorical column, and of its product with a number, is not 0. Moved features
     are within their ball.
     """
-    if any(
-        isinstance(one, Coordinate) or (isinstance(one, Numeric) and one.scale is not None) for one in schema.columns
-    ):
+    if not all(column.is_bounded for column in schema.columns):
         return None
     encoding, units = layout.encoding, lattice.units_per_one
     ends = (np.array(schema.feature_bounds)[:, layout.numbers] - encoding.offset) / encoding.unit

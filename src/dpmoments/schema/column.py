@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,11 @@ class EncodedColumn(ABC):
     @abstractmethod
     def feature_names(self) -> tuple[str, ...]:
         """Names of the encoded features."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if public bounds limit the values."""
+        return math.isfinite(self.bounds[1])
 
     @property
     def is_centered(self) -> bool:
@@ -88,6 +94,11 @@ class TableColumn(EncodedColumn):
     @abstractmethod
     def missing(self) -> str:
         """Rule for missing values."""
+
+    @property
+    def clipped_to(self) -> tuple[float, float]:
+        """(lower, upper) to which values are clipped."""
+        return self.bounds
 
     @property
     @abstractmethod

@@ -244,6 +244,11 @@ class Numeric(FilledColumn):
         return self.lower, self.upper
 
     @property
+    def clipped_to(self) -> tuple[float, float]:
+        """(lower, upper) to which values are clipped; as good as infinite for a column with a scale range."""
+        return self.bounds if self.scale is None else (-MAX_CELL, MAX_CELL)
+
+    @property
     def rough(self) -> tuple[float, float, float, float] | None:
         """(smallest SD, largest SD, center, radius) of a column with a scale range, else None."""
         if self.scale is None or self.center is None or self.radius is None:
@@ -497,9 +502,14 @@ class Boolean(FilledColumn):
             raise self._wrong(f"{shown(next(iter(both)))} is in missing_values and means true or false")
 
     @property
+    def codes(self) -> MarkedMissing:
+        """Stated values that mean true or false."""
+        return (*(self.true_values or ()), *(self.false_values or ()))
+
+    @property
     def reads_text(self) -> bool:
         """True if text in the column is read as true and false."""
-        return any(isinstance(value, str) for value in (*(self.true_values or ()), *(self.false_values or ())))
+        return any(isinstance(value, str) for value in self.codes)
 
     @property
     def is_flag(self) -> bool:
@@ -749,6 +759,10 @@ class Coordinate(TableColumn):
     is_centered: ClassVar[bool] = False
     missing_rules: ClassVar[tuple[str, ...]] = ("error", "center", "drop")
     options: ClassVar[tuple[str, ...]] = ("name", "missing", "description")
+    missing_values: ClassVar[None] = None
+    source: ClassVar[None] = None
+    reads_text: ClassVar[bool] = False
+    replacement: ClassVar[float] = 0.0
     public_values_text: ClassVar[str] = "row clipped in length"
 
     def unit_length(self, mean: bool) -> FloatArray:

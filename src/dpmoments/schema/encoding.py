@@ -208,7 +208,7 @@ def check_typical_ranges(columns: Sequence[SchemaColumn], row_norm: float | None
     if not typical:
         return
     for column in columns:
-        if isinstance(column, Coordinate) or (isinstance(column, Numeric) and column.scale is not None):
+        if not column.is_bounded:
             raise InputValueError(
                 f"column '{typical[0]}' has a typical range and {shown(column.name)} has no bounds: typical ranges "
                 "need bounds on every column: add them, or leave typical out"

@@ -753,7 +753,7 @@ def _check_weight(weight: SamplingWeight, columns: Sequence[SchemaColumn]) -> No
 
 
 def _source_of(column: Column | SamplingWeight) -> str:
-    return column.name if isinstance(column, Coordinate) else column.source or column.name
+    return column.source or column.name
 
 
 def _with_missing_values(column: Any, of_table: MarkedMissing) -> Any:
@@ -772,8 +772,7 @@ def _with_missing_values(column: Any, of_table: MarkedMissing) -> Any:
             value for value in of_table if not known & spellings_of(column.name, (), {}, (value,), **rules)[1]
         )
     if isinstance(column, Boolean):
-        codes = {*(column.true_values or ()), *(column.false_values or ())}
-        values = tuple(value for value in of_table if value not in codes)
+        values = tuple(value for value in of_table if value not in column.codes)
     return replace(column, missing_values=values)
 
 

@@ -96,11 +96,8 @@ class ArraySource(LocalSource[npt.NDArray[Any]]):
         """Return a part whose numbers are the caller's own where they need no reading."""
         plain = self.array.dtype.kind in "iuf" and self.array.dtype.itemsize <= 8 and self.reading.restriction is None
         as_it_is = plain and all(
-            isinstance(column, Coordinate)
-            or (isinstance(column, Numeric) and not column.missing_values)
-            or (
-                isinstance(column, Boolean) and not (column.missing_values or column.true_values or column.false_values)
-            )
+            not column.missing_values
+            and (isinstance(column, Coordinate | Numeric) or (isinstance(column, Boolean) and not column.codes))
             for column in self.reading.schema.table_columns
         )
         if not as_it_is:  # reading does more than convert the array to float64

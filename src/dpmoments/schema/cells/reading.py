@@ -76,7 +76,7 @@ def _plain_numbers(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[
     kind = chunk.type
     if pa.types.is_boolean(kind):
         return _as_floats(pc.cast(chunk, pa.uint8())), np.zeros(len(chunk), dtype=bool)
-    if is_text(kind) and not isinstance(column, Coordinate) and column.reads_text:
+    if is_text(kind) and column.reads_text:
         return _numbers_of_text(chunk, column)
     if pa.types.is_decimal(kind):
         # Through text, which rounds each cell correctly: the direct cast's rounding depends on the type's scale.
@@ -105,7 +105,7 @@ def _as_floats(chunk: Any) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
 
 
-def _numbers_of_text(chunk: Any, column: Numeric | Boolean) -> tuple[FloatArray, BoolArray]:
+def _numbers_of_text(chunk: Any, column: Numeric | Boolean | Coordinate) -> tuple[FloatArray, BoolArray]:
     texts, broken = decoded_bytes(chunk)
     read = text_values(texts, column)
     unreadable = read.unparsable | broken
@@ -117,8 +117,6 @@ def _object_numbers(
     cells: npt.NDArray[np.object_], column: Numeric | Boolean | Coordinate
 ) -> tuple[FloatArray, BoolArray]:
     values, unreadable = object_numbers(cells)
-    if isinstance(column, Coordinate):
-        return values, unreadable
     cleaned, wrong = _cleaned(values.copy(), column)
     # true and false themselves are no codes, as in a column of them
     flags = np.array(read_objects(cells, lambda cell: isinstance(cell, bool | np.bool_), False), dtype=bool)
@@ -142,9 +140,6 @@ def _cleaned(
     """Apply the column's missing values and codes to numbers; mark numbers outside its codes."""
     # Only a column with codes marks any. Numbers of the schema are compared as the type ``held_as`` of the column
     # holds them.
-    wrong = np.zeros(len(values), dtype=bool)
-    if isinstance(column, Coordinate):
-        return values, wrong
 
     def among(marks: MarkedMissing) -> BoolArray:
         numbers = np.array(numbers_of(marks))
@@ -153,8 +148,8 @@ def _cleaned(
                 numbers = numbers.astype(held_as).astype(np.float64)
         return np.isin(values, numbers[np.isfinite(numbers)])  # infinite: no number that the column can hold
 
-    missing = among(column.missing_values or ())
-    if isinstance(column, Boolean) and numbers_of((*(column.true_values or ()), *(column.false_values or ()))):
+    missing, wrong = among(column.missing_values or ()), np.zeros(len(values), dtype=bool)
+    if isinstance(column, Boolean) and numbers_of(column.codes):
         true, false = among(column.true_values or ()), among(column.false_values or ())
         wrong = np.isfinite(values) & ~missing & ~true & ~false & (values != 0.0) & (values != 1.0)
         values = np.where(true, 1.0, np.where(false, 0.0, np.where(wrong, np.nan, values)))

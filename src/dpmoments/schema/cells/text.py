@@ -56,8 +56,6 @@ def column_format(column: Numeric | Date | Boolean | Coordinate, of_file: TextFo
     TextFormat(decimal=',', nulls=('-', 'k.A.', '-9', '-9.0'))
     """
     stated = TextFormat() if of_file is None else of_file
-    if isinstance(column, Coordinate):
-        return stated
     options: dict[str, Any] = {}
     nulls = (*stated.nulls, *texts_of(column.missing_values or ()))
     if isinstance(column, Numeric) and column.reads_text:
@@ -80,11 +78,9 @@ def needs_text(column: Numeric | Date | Boolean | Coordinate) -> bool:
     >>> needs_text(Numeric("pay", 0, 100, missing_values=[-9])), needs_text(Numeric("pay", 0, 100, missing_values=["-"]))
     (False, True)
     """
-    if isinstance(column, Coordinate):
-        return False
     marks = column.missing_values or ()
     if isinstance(column, Boolean):
-        return bool(marks or column.true_values or column.false_values)
+        return bool(marks or column.codes)
     usual = TextFormat().null_markers
     stated = any(isinstance(mark, str) and mark not in usual for mark in marks)
     return stated or (isinstance(column, Numeric) and column.reads_text)
