@@ -48,12 +48,10 @@ class InputError(Exception):
         return visible(self._shell) if audience == "shell" and self._shell is not None else str(self)
 
 
-class InputValueError(InputError, ValueError):
-    """A ``ValueError`` raised by this library."""
+class InputValueError(InputError, ValueError): ...
 
 
-class InputTypeError(InputError, TypeError):
-    """A ``TypeError`` raised by this library."""
+class InputTypeError(InputError, TypeError): ...
 
 
 def wrong_type(parameter: str, expected: str, value: object, *, column: str = "", advice: str = "") -> InputTypeError:
@@ -70,56 +68,46 @@ def _of(column: str) -> str:
     return f"column '{column}': " if column else ""
 
 
-class InputAttributeError(InputError, AttributeError):
-    """An ``AttributeError`` that this library raised."""
+# Errors of other built-in kinds that this library raises.
 
 
-class InputKeyError(InputError, KeyError):
-    """A ``KeyError`` raised by this library."""
+class InputAttributeError(InputError, AttributeError): ...
 
 
-class InputArithmeticError(InputError, ArithmeticError):
-    """An ``ArithmeticError`` raised by this library."""
+class InputKeyError(InputError, KeyError): ...
 
 
-class InputOverflowError(InputError, OverflowError):
-    """An ``OverflowError`` raised by this library."""
+class InputArithmeticError(InputError, ArithmeticError): ...
 
 
-class InputRuntimeError(InputError, RuntimeError):
-    """A ``RuntimeError`` raised by this library."""
+class InputOverflowError(InputError, OverflowError): ...
 
 
-class InputOSError(InputError, OSError):
-    """An ``OSError`` raised by this library."""
+class InputRuntimeError(InputError, RuntimeError): ...
 
 
-class InputFileNotFoundError(InputError, FileNotFoundError):
-    """A ``FileNotFoundError`` raised by this library."""
+class InputOSError(InputError, OSError): ...
 
 
-class InputFileExistsError(InputError, FileExistsError):
-    """A ``FileExistsError`` raised by this library."""
+class InputFileNotFoundError(InputError, FileNotFoundError): ...
 
 
-class InputIsADirectoryError(InputError, IsADirectoryError):
-    """An ``IsADirectoryError`` raised by this library."""
+class InputFileExistsError(InputError, FileExistsError): ...
 
 
-class InputNotADirectoryError(InputError, NotADirectoryError):
-    """A ``NotADirectoryError`` raised by this library."""
+class InputIsADirectoryError(InputError, IsADirectoryError): ...
 
 
-class InputPermissionError(InputError, PermissionError):
-    """A ``PermissionError`` raised by this library."""
+class InputNotADirectoryError(InputError, NotADirectoryError): ...
 
 
-class InputConnectionError(InputError, ConnectionError):
-    """A ``ConnectionError`` raised by this library."""
+class InputPermissionError(InputError, PermissionError): ...
 
 
-class InputModuleNotFoundError(InputError, ModuleNotFoundError):
-    """A ``ModuleNotFoundError`` raised by this library."""
+class InputConnectionError(InputError, ConnectionError): ...
+
+
+class InputModuleNotFoundError(InputError, ModuleNotFoundError): ...
 
 
 def line_of(traceback: TracebackType | None) -> str | None:

@@ -118,7 +118,7 @@ _SAS = (
 
 
 def unit_and_origin(form: str, ending: str) -> tuple[float, int] | None:
-    """Return the seconds of a format's unit, and from 1970 to its origin; None if it has no dates.
+    """Return the seconds of a date format's unit, and from 1970 to its origin; else None.
 
     >>> unit_and_origin("%td", ".dta"), unit_and_origin("DATETIME20", ".sav"), unit_and_origin("F8.2", ".sav")
     ((86400.0, -315619200), (1.0, -12219379200), None)

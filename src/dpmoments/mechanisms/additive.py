@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -202,15 +203,12 @@ class AdditivePlan(Plan):
         self.check_rows(rows)
         said = self.noisy_rows(rows, privacy_filter)
         moments, w = rows.moments(bits=self.bits), self.augmentation
-        what = "count-sum-gram" if w else "gram"
-        if self.levels is not None:
-            values = self.add_noise(privacy_filter, what, self.levels.augmented_gram(moments, w))
-            known = self.released_count(moments.count, privacy_filter)
-            count, total, gram = self.levels.about_zero(values, w, known)
-            return RunResult(count=count, sum=total, gram=gram, model=self.model, diagnostics=said)
-        values = self.add_noise(privacy_filter, what, augmented_gram(moments, w))
+        query = augmented_gram(moments, w) if self.levels is None else self.levels.augmented_gram(moments, w)
+        values = self.add_noise(privacy_filter, "count-sum-gram" if w else "gram", query)
         known = self.released_count(moments.count, privacy_filter)
-        return replace(taken_apart(values, w, known, said), model=self.model)
+        if self.levels is None:
+            return replace(taken_apart(values, w, known, said), model=self.model)
+        return RunResult(*self.levels.about_zero(values, w, known), model=self.model, diagnostics=said)
 
     def add_noise(self, privacy_filter: PrivacyFilter, what: Query, query: IntegerArray) -> FloatArray:
         """Return the noisy augmented Gram matrix, in unit-ball units."""
@@ -289,18 +287,17 @@ def augmented_dimension(n_features: int, augmentation: float) -> int:
 
 
 def taken_apart(
-    matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] | None = None
+    matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] = MappingProxyType({})
 ) -> RunResult:
     """Split a noisy :func:`augmented_gram` (unit-ball units) into count, sum and Gram matrix."""
     # `count` if known otherwise.
-    result: Mapping[str, Any] = {} if diagnostics is None else diagnostics
     if not augmentation:
-        return RunResult(count=count, sum=None, gram=matrix, diagnostics=result)
+        return RunResult(count=count, sum=None, gram=matrix, diagnostics=diagnostics)
     return RunResult(
         count=count if count is not None else float(matrix[0, 0]) / augmentation**2,
         sum=matrix[0, 1:] / augmentation,
         gram=np.ascontiguousarray(matrix[1:, 1:]),
-        diagnostics=result,
+        diagnostics=diagnostics,
     )
 
 

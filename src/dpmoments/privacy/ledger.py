@@ -283,7 +283,8 @@ class Ledger:
 
     A release with a ledger reserves its whole cost on disk before it reads a row, and commits it when its file is
     written. A crash in between leaves a reservation, which counts as spent forever: it can waste budget, but never lets
-    any be spent twice. Threads and processes may share a file (``docs/ledger.md``).
+    any be spent twice. Threads and processes may share a file (``docs/ledger.md``). Every method raises LedgerError if the
+    file cannot be used, or has no grant for the dataset that is named.
 
     Parameters
     ----------
@@ -467,13 +468,7 @@ class Ledger:
         return granted
 
     def account(self, dataset: str) -> Account:
-        """Return the grant, sums and numbers of releases of a dataset.
-
-        Raises
-        ------
-        LedgerError
-            If it has no grant, or the file cannot be used.
-        """
+        """Return the grant, sums and numbers of releases of a dataset."""
         with self._reading() as accounts:
             return accounts.account(dataset)
 
@@ -500,11 +495,6 @@ class Ledger:
 
         It is in the kind of the grant; under (ε, δ) it is the smallest ε that the composition rules give. Use it for
         planning: the guarantee is the grant.
-
-        Raises
-        ------
-        LedgerError
-            If it has no grant, or the file cannot be used.
         """
         return self.account(dataset).spent
 
@@ -513,22 +503,11 @@ class Ledger:
 
         Under (ε, δ), ``epsilon`` is the maximum of a pure release, ``rho`` of a ρ-zCDP one, and ``mu`` of one with only Gaussian
         draws (alternatives, not a sum); ``delta`` is the maximum under basic composition.
-
-        Raises
-        ------
-        LedgerError
-            If it has no grant, or the file cannot be used.
         """
         return self.account(dataset).left
 
     def history(self, dataset: str | None = None) -> tuple[HistoryEntry, ...]:
-        """Return all entries in order, or those of one dataset.
-
-        Raises
-        ------
-        LedgerError
-            If the dataset has no grant, or the file cannot be used.
-        """
+        """Return all entries in order, or those of one dataset."""
         with self._reading() as accounts:
             if dataset is not None:
                 accounts.account(dataset)

@@ -1,4 +1,4 @@
-"""Exact row counts: all rows, by a statistic of each, by levels of columns, or by names in columns."""
+"""Exact row counts: all rows, by a statistic of each, by levels or by names in columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from dpmoments.schema.schema import Schema
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CellCounts:
-    """Exact counts of every table: of cells, flattened row by row, or by name. Private data: ``repr`` shows none."""
+    """Exact counts of every table: of cells, flattened row by row, or by name.
+
+    Private data: ``repr`` shows none.
+    """
 
     tables: tuple[Any, ...]
 
