@@ -13,7 +13,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -287,17 +286,17 @@ def augmented_dimension(n_features: int, augmentation: float) -> int:
 
 
 def taken_apart(
-    matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] = MappingProxyType({})
+    matrix: FloatArray, augmentation: float, count: float | None, diagnostics: Mapping[str, Any] | None = None
 ) -> RunResult:
     """Split a noisy :func:`augmented_gram` (unit-ball units) into count, sum and Gram matrix."""
     # `count` if known otherwise.
     if not augmentation:
-        return RunResult(count=count, sum=None, gram=matrix, diagnostics=diagnostics)
+        return RunResult(count=count, sum=None, gram=matrix, diagnostics=diagnostics or {})
     return RunResult(
         count=count if count is not None else float(matrix[0, 0]) / augmentation**2,
         sum=matrix[0, 1:] / augmentation,
         gram=np.ascontiguousarray(matrix[1:, 1:]),
-        diagnostics=diagnostics,
+        diagnostics=diagnostics or {},
     )
 
 

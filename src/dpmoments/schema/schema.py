@@ -357,7 +357,8 @@ class Schema:
     ) -> Schema:
         """Return a schema of other columns of the same table.
 
-        It has this one's sampling weight and text format, or those that are given. If not ``row_norm``, the row-norm bound is the default of these columns.
+        It has this one's sampling weight and text format, or those that are given. If not ``row_norm``, the row-norm bound
+        is the default of these columns.
         """
         norm: float | Literal["default"] | None = self.row_norm if row_norm else "default"
         names = {column.name for column in columns}
