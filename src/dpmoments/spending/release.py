@@ -304,12 +304,8 @@ def release_mean(data: Table, schema: Schema, *, mechanism: MeanMechanism | str 
 
     Raises
     ------
-    ValueError, TypeError
-        Before any row is read, if budget, schema, options or output cannot work.
-    BudgetExceededError, LedgerError
+    ValueError, TypeError, OSError, LedgerError, UnsavedReleaseError
         As for :func:`dpmoments.release`.
-    UnsavedReleaseError
-        If the file cannot be written after all; its attribute ``release`` holds the release.
 
     Warns
     -----
@@ -451,12 +447,8 @@ def release_groups(
 
     Raises
     ------
-    ValueError, TypeError, OSError
-        As for :func:`dpmoments.release`; nothing is spent then.
-    BudgetExceededError, LedgerError
+    ValueError, TypeError, OSError, LedgerError, UnsavedReleaseError
         As for :func:`dpmoments.release`.
-    UnsavedReleaseError
-        If the file cannot be written after all; its attribute ``release`` holds the releases.
 
     Warns
     -----
@@ -569,12 +561,8 @@ def release_counts(
 
     Raises
     ------
-    ValueError, TypeError
-        Before any row is read, if a column has no levels, or budget, split or output cannot work.
-    BudgetExceededError, LedgerError
+    ValueError, TypeError, OSError, LedgerError, UnsavedReleaseError
         As for :func:`dpmoments.release`.
-    UnsavedReleaseError
-        If the file cannot be written after all; its attribute ``release`` holds the release.
 
     Notes
     -----
