@@ -78,7 +78,7 @@ def test_every_public_name_is_in_the_reference() -> None:
     wanted = dict(public_objects(dpm))
     for module in (audit, estimators, noise):
         wanted |= dict(public_objects(module))
-    wanted |= {f"mechanism {name}": found for name, found in (MECHANISMS | MEAN_MECHANISMS).items()}
+    wanted |= {f"mechanism {name}": found for name, found in {**MECHANISMS, **MEAN_MECHANISMS}.items()}
     analyses = {
         name: found
         for name, found in vars(dpm.MomentRelease).items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 Class = TypeVar("Class")
 
@@ -31,6 +31,3 @@ class LoadedClasses(Mapping[str, Class], Generic[Class]):
 
     def __len__(self) -> int:
         return len(self.entries)
-
-    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:
-        return {**self, **other}
