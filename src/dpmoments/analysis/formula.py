@@ -432,7 +432,7 @@ class _Reader:
         wanted = str(bool(level)) if "True" in levels and level in (0, 1) else str(level)
         if wanted not in levels:
             raise InputValueError(
-                f"'{wanted}' is not a level of '{name}'.{meant(wanted, levels, f'Levels: {listed([*levels])}.')}"
+                f"'{wanted}' is not a level of '{name}'.{meant(wanted, levels, f'Levels: {listed(levels)}.')}"
             )
         return levels[wanted]
 

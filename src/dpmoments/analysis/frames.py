@@ -103,7 +103,7 @@ def _cells_by_name(frame: Any, names: Sequence[str]) -> dict[str, Any]:
         hint = f"; it has {listed(close)}" if close else ""
         raise InputValueError(f"the frame has no column {listed(absent)}{hint}: the names must be the release's")
     if repeated := [name for name in names if present.count(name) > 1]:
-        raise InputValueError(f"the frame has more than one column named {listed([*repeated])}: rename them")
+        raise InputValueError(f"the frame has more than one column named {listed(repeated)}: rename them")
     if isinstance(frame, ColumnTable):
         return {name: frame.cells(name) for name in names}
     native = frame.select(list(names)) if isinstance(frame, pa.Table) else frame

@@ -105,7 +105,7 @@ class Regressors:
         unmerged, kept = tuple(kept), [index for index in kept if index not in lost]
         if not kept:
             raise InputValueError(
-                f"noise hides how many rows {', '.join(map(str, [*too_few]))} have, so that nothing can be compared "
+                f"noise hides how many rows {', '.join(map(str, too_few))} have, so that nothing can be compared "
                 f"with {references}"
             )
         return cls(y, tuple(kept), constant, references, too_few, unmerged)

@@ -38,7 +38,7 @@ def sheet_rows(path: Path, form: TextFormat | None = None) -> Iterator[list[Any]
         known = workbook.sheet_names
         names = [form.sheet] if isinstance(form.sheet, str) else known[(form.sheet or 1) - 1 :][:1]
         if not names or names[0] not in known:
-            raise InputValueError(f"{path} has no sheet {shown(form.sheet)}: its sheets are {listed([*known])}")
+            raise InputValueError(f"{path} has no sheet {shown(form.sheet)}: its sheets are {listed(known)}")
         table = workbook.get_sheet_by_name(names[0])
         rows = enumerate([None if cell == "" else cell for cell in row] for row in table.iter_rows())
         above = [cells for _, cells in islice(rows, form.skip_lines)]
@@ -210,7 +210,7 @@ class EngineFiles:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise InputValueError(
-                f"unknown engine {shown(self.engine)}: use one of {', '.join(map(str, [*ENGINES]))}, or pass the "
+                f"unknown engine {shown(self.engine)}: use one of {', '.join(map(str, ENGINES))}, or pass the "
                 "path itself"
             )
 

@@ -112,7 +112,7 @@ def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> 
     if not isinstance(given, Mapping):
         raise InputTypeError(f"{what} must be a mapping")
     if unknown := sorted(set(given) - set(known), key=str):
-        raise InputValueError(f"{what} has unknown entries {', '.join(map(str, [*map(shown, unknown)]))}")
+        raise InputValueError(f"{what} has unknown entries {', '.join(map(shown, unknown))}")
 
 
 # Checks of the names, rules and texts of columns of every kind.
@@ -197,7 +197,7 @@ def rounded_up(value: Fraction) -> float:
 
 def rounded_down(value: Fraction) -> float:
     """Return the largest float that is at most ``value``."""
-    return -rounded_up(-value)
+    return -rounded_up(-value) + 0.0  # never minus nothing
 
 
 def leading_decimals(error: float) -> int:

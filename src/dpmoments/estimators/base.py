@@ -565,7 +565,7 @@ class PrivateEstimator(BaseEstimator):
         # Result arrays use that order.
         if len(own) != len(expected) and not named:
             raise InputValueError(
-                f"X has {len(own)} columns, and the schema has {len(expected)} without y ({listed([*expected])}): "
+                f"X has {len(own)} columns, and the schema has {len(expected)} without y ({listed(expected)}): "
                 "the columns of an array are the schema's, in order"
             )
         if named and own != expected:

@@ -45,7 +45,7 @@ def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> Mea
     # Sums within public bounds where the schema has them.
     if options:
         raise InputValueError(
-            f"the mechanism 'auto' has no options: leave out {', '.join(map(str, [*options]))}, or name an estimator"
+            f"the mechanism 'auto' has no options: leave out {', '.join(map(str, options))}, or name an estimator"
         )
     if schema.row_norm is not None:
         return make_mean_mechanism("bounded-sums")
@@ -54,7 +54,7 @@ def automatic_mean(schema: Schema, budget: PrivacyBudget, **options: Any) -> Mea
 
 def _as_configured(mechanism: Configured, options: Mapping[str, Any]) -> Configured:
     if options:
-        raise InputValueError(f"'{mechanism.name}' is configured already: leave out {', '.join(map(str, [*options]))}")
+        raise InputValueError(f"'{mechanism.name}' is configured already: leave out {', '.join(map(str, options))}")
     return mechanism
 
 

@@ -346,9 +346,9 @@ def _by_feature(what: str, given: float | Mapping[str, float] | None, typical: T
         return dict.fromkeys(sorted(known), positive(what, given))
     if wrong := sorted(set(given) & others, key=str):
         instead = "mean or sd" if what == "share" else "share"
-        raise InputValueError(f"{what} of {listed([*wrong])}: ask for {instead} there")
+        raise InputValueError(f"{what} of {listed(wrong)}: ask for {instead} there")
     if unknown := sorted(set(given) - known, key=str):
-        raise InputValueError(f"{what} names {listed([*unknown])}: use {listed(sorted(known)[:20])}")
+        raise InputValueError(f"{what} names {listed(unknown)}: use {listed(sorted(known)[:20])}")
     return {name: positive(f"{what} of {name!r}", value) for name, value in given.items()}
 
 

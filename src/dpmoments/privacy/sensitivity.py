@@ -358,7 +358,7 @@ def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str,
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
-        raise InputValueError(f"{what} lack {', '.join(map(str, [*absent]))}")
+        raise InputValueError(f"{what} lack {', '.join(map(str, absent))}")
     for name, value in arguments.items():
         if name in _TUPLES:
             _check_positive_numbers(value, name, made.__name__)

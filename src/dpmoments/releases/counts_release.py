@@ -149,8 +149,7 @@ class CountsRelease(Release, Disclosed):
         table = self.tables[0] if not by else best_margin(self.tables, by)
         if table is None:
             raise InputValueError(
-                f"no table of this release has the columns {', '.join(map(str, [*map(shown, by)]))}: it has "
-                f"{self._listed}"
+                f"no table of this release has the columns {', '.join(map(shown, by))}: it has {self._listed}"
             )
         return table if level == table.level else table.at_level(level)
 

@@ -121,7 +121,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
         for known, release in zip(levels_of(self.by), self.releases, strict=True):
             if type(known) is type(level) and known == level:
                 return release
-        raise InputKeyError(f"{shown(level)} is not a level of {self.by.name}: use one of {listed([*self])}")
+        raise InputKeyError(f"{shown(level)} is not a level of {self.by.name}: use one of {listed(self)}")
 
     def __iter__(self) -> Iterator[Level]:
         return iter(levels_of(self.by))

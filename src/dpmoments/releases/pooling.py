@@ -239,7 +239,7 @@ def _check(parts: tuple[MomentRelease, ...]) -> None:
     for part in parts:
         if part.receipt.before is not None:
             raise InputValueError(
-                f"{part.origin.label} found the levels of {listed([*part.receipt.found])} in its own table: release all tables "
+                f"{part.origin.label} found the levels of {listed(part.receipt.found)} in its own table: release all tables "
                 "with one schema that lists the levels"
             )
     for one, other in itertools.combinations(parts, 2):

@@ -47,7 +47,7 @@ def columns_of_codebook(path: str | Path, names: Collection[str] | None = None) 
     if names is None:
         if len(tables) > 1:
             raise InputValueError(
-                f"{path} describes {len(tables)} tables, {listed([*tables])}: name the columns of one, columns=[...]"
+                f"{path} describes {len(tables)} tables, {listed(tables)}: name the columns of one, columns=[...]"
             )
         return next(iter(tables.values()))
     return max(tables.values(), key=lambda columns: sum(not set(names).isdisjoint(column.names) for column in columns))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +15,7 @@ import numpy as np
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.base.message import Message
-from dpmoments.base.values import check_name
+from dpmoments.base.values import check_name, rounded_down, rounded_up
 from dpmoments.schema.column import EncodedColumn
 from dpmoments.schema.columns import (
     MAX_BOUND,
@@ -219,7 +218,7 @@ class DerivedColumn(EncodedColumn):
         corners = made._exact_corners([factor.bounds for factor in factors])
         if max(map(abs, corners)) > MAX_BOUND or made.bounds[1] - made.bounds[0] < 1.0 / MAX_BOUND:
             raise InputValueError(
-                f"{shown(stated)}: given the bounds of {listed([*stated.factors])}, its values exceed "
+                f"{shown(stated)}: given the bounds of {listed(stated.factors)}, its values exceed "
                 f"{MAX_BOUND:g}, or are within {1.0 / MAX_BOUND:g} of each other: use units of measurement in which "
                 "the columns are nearer to 1"
             )
@@ -269,7 +268,7 @@ class DerivedColumn(EncodedColumn):
         """Return the min and max value for factors in these ranges, rounded outward."""
         # They cover exact and computed values.
         exact, computed = self._exact_corners(ranges), [self._of(corner) for corner in self._corners(ranges)]
-        return min(_at_most(min(exact)), *computed), max(-_at_most(-max(exact)), *computed)
+        return min(rounded_down(min(exact)), *computed), max(rounded_up(max(exact)), *computed)
 
     def _exact_corners(self, ranges: Sequence[tuple[float, float]]) -> list[Fraction]:
         return [self._of([Fraction(value) for value in corner]) for corner in self._corners(ranges)]
@@ -455,12 +454,6 @@ def columns_with_slices(columns: Sequence[SchemaColumn]) -> list[tuple[SchemaCol
     return [(column, slice(*ends)) for column, ends in zip(columns, pairwise(stops), strict=True)]
 
 
-def _at_most(exact: Fraction) -> float:
-    """Return the largest float that is at most ``exact``."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
-
-
 # Columns and derived features as entries of a schema file: reading them, and naming those that are still blank.
 
 FILL_IN = (
@@ -470,19 +463,8 @@ FILL_IN = (
 
 
 ENTRIES = (
-    *(
-        "format",
-        "version",
-        "row_norm",
-        "missing_values",
-        "text_format",
-        "mean_weight",
-        "names",
-        "defaults",
-        "item_lists",
-        "goals",
-    ),
-    "columns",
+    *("format", "version", "row_norm", "missing_values", "text_format", "mean_weight", "names", "defaults"),
+    *("item_lists", "goals", "columns"),
 )
 """Top-level entries of a schema file."""
 
@@ -516,7 +498,7 @@ def column_from_dict(values: object) -> Column | Power | Product | SamplingWeigh
         del entries["confirmed"]
     which, kind = _which(entries), entries.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InputValueError(f"{which} has kind {shown(kind)}: use {', '.join(map(str, [*_WRITTEN_KINDS]))}")
+        raise InputValueError(f"{which} has kind {shown(kind)}: use {', '.join(map(str, _WRITTEN_KINDS))}")
     made = _KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):

@@ -168,13 +168,13 @@ class Schema:
             _check_weight(weight, columns)
         names = [column.name for column in columns]
         if repeated := _repeated(names):
-            raise InputValueError(f"duplicate column names in the schema: {listed([*repeated])}")
+            raise InputValueError(f"duplicate column names in the schema: {listed(repeated)}")
         features = [feature for column in columns for feature in column.feature_names]
         if repeated := _repeated(features):
-            raise InputValueError(f"two columns give the same feature name: {listed([*repeated])}")
+            raise InputValueError(f"two columns give the same feature name: {listed(repeated)}")
         read = [_source_of(column) for column in columns if not isinstance(column, DerivedColumn)]
         if repeated := _repeated(read):
-            raise InputValueError(f"two columns of the schema are read from the same column: {listed([*repeated])}")
+            raise InputValueError(f"two columns of the schema are read from the same column: {listed(repeated)}")
         row_norm = checked_row_norm(ball, row_norm)
         if weight is not None and (row_norm is None or row_norm < checked_row_norm(ball, "default")):  # type: ignore[operator]
             raise _needs_bounds(weight)
@@ -642,7 +642,7 @@ class Schema:
                 f"release of dpmoments reads {shown(_FORMAT)} version {_FORMAT_VERSION}"
             )
         if unknown := sorted(set(values) - set(ENTRIES), key=str):
-            raise InputValueError(f"unknown entries in the schema: {', '.join(map(str, [*map(shown, unknown)]))}")
+            raise InputValueError(f"unknown entries in the schema: {', '.join(map(shown, unknown))}")
         values = expanded(values)
         if blanks := [*filter(None, map(blank_entries, values["columns"]))]:
             raise InputValueError(f"{'; '.join(blanks)}. {FILL_IN}")

@@ -42,7 +42,7 @@ def require_no_guess_of_polars(plan: str, names: list[str]) -> None:
     keys = {unquote(key) for paths in _POLARS_KEYS.findall(plan) for key in _KEY.findall(paths)}
     if used := sorted(key for key in keys if key in names or f'"{key}"' in plan):
         raise InputTypeError(
-            f"the lazy frame's column {listed([*used])} is in the names of folders, whose types Polars guesses "
+            f"the lazy frame's column {listed(used)} is in the names of folders, whose types Polars guesses "
             "from all of them, and one row would decide how others are read: pass the folder's path, or scan "
             "the files with hive_partitioning=False and leave the column out"
         )

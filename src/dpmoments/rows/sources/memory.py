@@ -139,7 +139,7 @@ class FrameSource(LocalSource["nw.DataFrame[Any]"]):
         lost = [name for name in self.reading.names if name in list(index) and name not in self.frame.columns]
         if lost:
             raise InputValueError(
-                f"the frame has no column {listed([*lost])}: that is its index, which is not read; pass "
+                f"the frame has no column {listed(lost)}: that is its index, which is not read; pass "
                 "frame.reset_index()"
             )
         require_columns(self.frame.columns, self.reading.names, "the frame")
@@ -207,7 +207,7 @@ def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -
         alike = [plain[key] for name in absent if (key := _letters_and_digits(name)) in plain]
         raise MissingColumnsError.of(where, absent, len(held), f"; it has {listed(alike)}" if alike else "")
     if repeated := [name for name in wanted if names.count(name) > 1]:
-        raise InputValueError(f"{where} has more than one column named {listed([*repeated])}: rename them")
+        raise InputValueError(f"{where} has more than one column named {listed(repeated)}: rename them")
 
 
 def _letters_and_digits(name: str) -> str:
