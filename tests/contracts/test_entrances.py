@@ -50,8 +50,8 @@ from contracts.odd_rows import (
     table,
 )
 from dpmoments import estimators
-from dpmoments.base.table_files import _COMPRESSIONS, CSV_DELIMITERS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.table_files import _COMPRESSIONS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
+from dpmoments.base.text_format import CSV_DELIMITERS, TextFormat
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import opening

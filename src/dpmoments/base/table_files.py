@@ -13,7 +13,7 @@ from typing import Any
 from dpmoments.base.documents import whole_file
 from dpmoments.base.errors import InputFileNotFoundError, InputModuleNotFoundError, InputValueError, listed, shown
 from dpmoments.base.table_libraries import pa, pa_csv, pc, pq
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_format import CSV_DELIMITERS, TextFormat
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 STATISTICS_ENDINGS = (".dta", ".sav", ".zsav", ".sas7bdat", ".xpt")
@@ -166,7 +166,6 @@ def _missing_library(library: str, extra: str) -> InputModuleNotFoundError:
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 FEATHER_ENDINGS = (".feather", ".arrow", ".ipc", ".arrows")
-CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 _IN_FOLDERS = (*PARQUET_ENDINGS, *FEATHER_ENDINGS, ".csv", ".tsv", *EXCEL_ENDINGS, *STATISTICS_ENDINGS)
 _COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 _FORMULA = r"\A('*[=+\-@\t\r\n＝＋－＠])"

@@ -9,13 +9,13 @@ from typing import Any
 
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, out_of_range, shown
 
-_ALWAYS_NULL = (
+USUAL_NULLS = (
     *("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan"),
 )  # fmt: skip
 _TRUE = ("true", "True", "TRUE", "1", "1.0", "t", "T")
 _FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
 _YAML_NAMES = {True: "true", False: "false"}
-_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 _CHANGING = ("hz", "idna", "iso2022_", "punycode", "utf-7")
 """Names of stateful codecs, in which the meaning of bytes depends on the text before them."""
@@ -146,13 +146,13 @@ class TextFormat:
         >>> TextFormat().delimiter_for(".tsv"), TextFormat(delimiter=";").delimiter_for(".csv")
         ('\t', ';')
         """
-        return _DELIMITERS[ending] if self.delimiter is None else self.delimiter
+        return CSV_DELIMITERS[ending] if self.delimiter is None else self.delimiter
 
     @property
     def null_markers(self) -> tuple[str, ...]:
         """Null markers in columns of numbers, Booleans and dates."""
         reported = {*self.true, *self.false}
-        return tuple(dict.fromkeys((*(word for word in _ALWAYS_NULL if word not in reported), *self.nulls)))
+        return tuple(dict.fromkeys((*(word for word in USUAL_NULLS if word not in reported), *self.nulls)))
 
     @property
     def true_markers(self) -> tuple[str, ...]:

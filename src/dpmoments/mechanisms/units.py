@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from dpmoments.base.errors import InputValueError
-from dpmoments.mechanisms.base import CalibratedPlan, spent_by_units
+from dpmoments.mechanisms.base import CalibratedPlan, Noisy, spent_by_units
 from dpmoments.privacy.accounting import LossUnit, budget_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import ROUNDS
-
-Noisy = TypeVar("Noisy")
 
 
 @dataclass(frozen=True)

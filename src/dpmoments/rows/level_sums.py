@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 from math import prod
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from dpmoments.base.errors import InputValueError
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
-from dpmoments.rows.summary import Adapted, Prepared, Summary
+from dpmoments.rows.summary import Adapted, Prepared, Result, Running, Summary
 from dpmoments.schema.cells.reading import CodeArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import columns_with_slices
@@ -36,9 +36,6 @@ from dpmoments.schema.schema import Schema
 
 _MAX_ROWS_PER_BLOCK = 65_536
 _MAX_CELLS_PER_BLOCK = 1 << 22
-
-Running = TypeVar("Running")
-Result = TypeVar("Result")
 
 
 def dense_rows_at_a_time(n_features: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,8 @@ from dpmoments.rows.histogram import Histogram
 from dpmoments.rows.kernel import NumberBlock, transformed_norms
 from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.rounding import RowMap
-from dpmoments.rows.summary import Adapted, Missing, Summary, plain_rows
+from dpmoments.rows.summary import Adapted, Missing, Result, Summary, plain_rows
 
-Result = TypeVar("Result")
 IntegerArray = npt.NDArray[Any]
 _ROWS_BEFORE_COMPILED = 100_000
 """Rows of a block from which machine code is worth loading."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ from dpmoments.rows.marginal_sums import LengthSummary, MarginalSummary, Margina
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
-from dpmoments.rows.summary import Missing, Prepared, Summary
+from dpmoments.rows.summary import Missing, Prepared, Result, Running, Summary
 from dpmoments.rows.threads import stated_threads, summarize_in_threads
 from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, require_same_table, selection_of_units
 from dpmoments.rows.weighted import Weighted
@@ -40,9 +40,6 @@ from dpmoments.schema.columns import NameColumn
 from dpmoments.schema.constraints import Level, require_mean_of_weighted
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema, require_schema
-
-Running = TypeVar("Running")
-Result = TypeVar("Result")
 
 
 def _rows_in_unit_ball(block: npt.NDArray[Any], missing: Missing) -> FloatArray:

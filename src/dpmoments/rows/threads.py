@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from dpmoments.base.errors import InputRuntimeError, InputValueError, out_of_range, shown
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.summary import Result, Running, Summary
 
 # What the kernel needs of the linear algebra library: one thread a product, exact integer products.
 
@@ -99,8 +99,6 @@ def require_exact_products() -> None:
 
 
 Part = TypeVar("Part")
-Running = TypeVar("Running")
-Result = TypeVar("Result")
 
 _THREADS_VARIABLE = "DPMOMENTS_THREADS"
 _WAITING_PER_THREAD = 4

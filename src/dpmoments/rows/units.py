@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.summary import Result, Running, Summary
 from dpmoments.schema.cells.units import unit_ids
 
 # Keyed hashes of units and of encoded rows, whole blocks at a time.
@@ -90,8 +90,6 @@ def mixed(values: HashArray) -> HashArray:
 
 # Whether a table is the same at every pass: what its candidates add up to, pass by pass.
 
-Running = TypeVar("Running")
-Result = TypeVar("Result")
 
 _BUCKET_BITS = 20
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dpmoments.base.text_format import USUAL_NULLS
+
 Code = str | int | float
 
 _MISSING_LABELS = re.compile(
@@ -20,7 +22,6 @@ _MISSING_LABELS = re.compile(
 """Labels of codes that mean a missing value."""
 _YES = ("yes", "true", "ja", "oui", "sí", "si", "y", "t", "checked", "selected")
 _NO = ("no", "false", "nein", "non", "n", "f", "unchecked", "not selected")
-_USUAL_NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "none", "n/a", "#N/A", "-NaN", "-nan")
 _MAX_SPAN = 10
 """Distance of two or three codes from which they are ends of a range of numbers."""
 _MAX_LABEL = 60
@@ -166,7 +167,7 @@ def entries_of(column: DeclaredColumn) -> dict[str, Entry]:
 def _without_missing(column: DeclaredColumn) -> tuple[dict[Code, str | None], tuple[Code, ...], dict[Code, str | None]]:
     """Divide values into levels and missing codes, with the labels of these."""
     codes = dict(zip(as_codes(column.labels), column.labels.values(), strict=True))
-    missing = [code for code in as_codes(column.missing) if code not in _USUAL_NULLS]
+    missing = [code for code in as_codes(column.missing) if code not in USUAL_NULLS]
     missing = [code for code in missing if column.kind != "numeric" or number_in(code) is not None or codes]
     named = {code: codes.pop(code) for code in missing if code in codes}
     # Those whose label says so, at an end of the list: the codes of a range are inside.

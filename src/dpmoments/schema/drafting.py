@@ -17,7 +17,6 @@ from dpmoments.base.databases import DatabaseQuery
 from dpmoments.base.documents import NEVER_OVERWRITTEN, write_text
 from dpmoments.base.errors import InputError, InputPermissionError, InputTypeError, InputValueError, shown
 from dpmoments.base.table_files import (
-    CSV_DELIMITERS,
     EXCEL_ENDINGS,
     FEATHER_ENDINGS,
     PARQUET_ENDINGS,
@@ -32,7 +31,7 @@ from dpmoments.base.table_files import (
     unit_and_origin,
 )
 from dpmoments.base.table_libraries import nw, pa, pq, type_name
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_format import CSV_DELIMITERS, TextFormat
 from dpmoments.base.text_reading import first_line, names_in, other_delimiter
 from dpmoments.schema.codebooks import columns_of_codebook
 from dpmoments.schema.declared import DeclaredColumn, Entry, entries_of, is_missing_label, merged, plain_text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import scipy
@@ -25,15 +25,13 @@ from dpmoments.privacy.receipt import Draw
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.summary import Missing, Summary
+from dpmoments.rows.summary import Missing, Result, Running, Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import moment_release
 
 _LENGTHS = "row-lengths"
 """Code of the draw of that histogram."""
-Running = TypeVar("Running")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)

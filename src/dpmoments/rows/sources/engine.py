@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from dpmoments.rows.sources.source import (
     Source,
     read_quietly,
 )
-from dpmoments.rows.summary import Summary
+from dpmoments.rows.summary import Result, Running, Summary
 
 # What a worker of an engine does with one partition of a table, and how what workers return is merged.
 
@@ -137,9 +137,6 @@ FAN_IN = 8
 _HUNDREDTHS = 100
 
 _PACKAGES = {"dask": "dask", "spark": "pyspark"}
-
-Running = TypeVar("Running")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,6 @@ import numpy as np
 from dpmoments.base.databases import DatabaseQuery
 from dpmoments.base.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.base.table_files import (
-    CSV_DELIMITERS,
     EXCEL_ENDINGS,
     FEATHER_ENDINGS,
     PARQUET_ENDINGS,
@@ -23,7 +22,7 @@ from dpmoments.base.table_files import (
     fixed_folder,
 )
 from dpmoments.base.table_libraries import nw, pa
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_format import CSV_DELIMITERS, TextFormat
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask

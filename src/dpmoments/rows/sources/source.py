@@ -33,7 +33,7 @@ from dpmoments.rows.level_sums import (
     counting_levels,
     dense_rows_at_a_time,
 )
-from dpmoments.rows.summary import BlockMemory, Missing, Summary
+from dpmoments.rows.summary import BlockMemory, Missing, Result, Running, Summary
 from dpmoments.rows.threads import summarize_in_threads
 from dpmoments.rows.units import HashArray, UnitBlock, mixed, unit_hashes
 from dpmoments.rows.weighted import Weighted
@@ -42,9 +42,6 @@ from dpmoments.schema.cells.reading import gather
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
-
-Running = TypeVar("Running")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
