@@ -11,10 +11,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.rows.moments import ExactMoments
@@ -32,8 +30,6 @@ MEAN_WEIGHT = 14.0
 _MEAN_SHARE = 0.3
 """Assumed ‖μ‖ about the center, over the largest norm of a row."""
 _AUGMENTATION_STEPS = 64
-
-Integers = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -208,7 +204,7 @@ class LevelCoordinates:
         squares = [(step - middle) ** 2 + (k - 1) * middle**2]
         return squares if block.complete else [*squares, k * middle**2]
 
-    def _mapped(self, matrix: Integers, fine: int, constant: int) -> Integers:
+    def _mapped(self, matrix: IntegerArray, fine: int, constant: int) -> IntegerArray:
         """Return W·matrix, W the map of (1, x) to z; a unit of the steps is ``fine`` units of x."""
         parts = [matrix[:1] * constant]
         for start, stop, block in self._stretches():

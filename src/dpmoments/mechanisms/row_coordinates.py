@@ -13,12 +13,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.schema.columns import Boolean, Categorical, Numeric, WeightColumn
 from dpmoments.schema.constraints import LevelBlock
@@ -26,8 +24,6 @@ from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator
 from dpmoments.schema.encoding import column_weight, may_be_shortened
 from dpmoments.schema.schema import Schema
-
-Integers = npt.NDArray[Any]
 
 _MARGIN = 1e-3
 """Share of the lattice that stays free, so that no rounding takes a row out of it."""
@@ -234,7 +230,7 @@ class LatticeCoordinates:
             at += width
         return result
 
-    def augmented_gram(self, moments: ExactMoments, constant: int) -> Integers:
+    def augmented_gram(self, moments: ExactMoments, constant: int) -> IntegerArray:
         """Return the exact Σ z zᵀ, z = (constant, coordinates), in units of 4^−bits."""
         # The moments are of rows whose singles are in coordinates already.
         d = self.of.n_features
@@ -243,7 +239,7 @@ class LatticeCoordinates:
         matrix[0, 1:] = matrix[1:, 0] = moments.sum
         return self._mapped(self._mapped(matrix, constant).T, constant)
 
-    def _mapped(self, matrix: Integers, constant: int) -> Integers:
+    def _mapped(self, matrix: IntegerArray, constant: int) -> IntegerArray:
         """Map the rows of a matrix of (1, x) to those of z."""
         parts = [matrix[:1] * constant, matrix[1 + np.array(self.of.singles, dtype=np.intp)]]
         for block, end, sizes in zip(self.of.blocks, self.ends, self.sizes, strict=True):

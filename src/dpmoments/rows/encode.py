@@ -41,18 +41,15 @@ from dpmoments.base.table_libraries import pa, pc
 from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
-from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, level_codes, name_words, numbers
+from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, name_words, numbers
 from dpmoments.schema.columns import (
     Boolean,
     Categorical,
     Column,
-    Coordinate,
     NameColumn,
-    Numeric,
     WeightColumn,
 )
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
-from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import MissingIndicator, presence_column
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
@@ -119,9 +116,6 @@ def _rows(cells: Any, kept: BoolArray) -> Any:
     if pa.types.is_string_view(cells.type):
         cells = cells.cast(pa.large_string())
     return cells.filter(pa.array(kept))
-
-
-_NumberColumn = Numeric | Date | Boolean | Coordinate
 
 
 def encode_columns(columns: Mapping[str, Any], schema: Schema, *, mean: bool) -> FloatArray:
@@ -246,7 +240,7 @@ def _one_hot(codes: CodeArray, column: Categorical) -> FloatArray:
     return rows
 
 
-def _read_numbers(cells: Any, column: _NumberColumn) -> FloatArray:
+def _read_numbers(cells: Any, column: NumberColumn) -> FloatArray:
     """Convert cells to float64, NaN if missing or unreadable."""
     values: FloatArray = _read(numbers, cells, column)[0]
     return values
@@ -259,7 +253,7 @@ def _read(reader: Callable[[Any, Any], Any], cells: Any, column: Column) -> Any:
     raise InputTypeError(f"column '{column.name}' cannot be converted to plain numbers or text: convert it first")
 
 
-def _ruled(values: FloatArray, column: _NumberColumn, out: FloatArray) -> BoolArray | None:
+def _ruled(values: FloatArray, column: NumberColumn, out: FloatArray) -> BoolArray | None:
     """Fill ``out`` with numbers after the column's rules; return a mask of dropped rows or None."""
     dropped = None
     if (missing := ~np.isfinite(values)).any():

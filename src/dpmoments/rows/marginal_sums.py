@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.rows.compiled import CellRules, CompiledFeatures, compiled_features
 from dpmoments.rows.histogram import Histogram
 from dpmoments.rows.kernel import NumberBlock, transformed_norms
@@ -23,7 +23,6 @@ from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.rounding import RowMap
 from dpmoments.rows.summary import Adapted, Missing, Result, Summary, plain_rows
 
-IntegerArray = npt.NDArray[Any]
 _ROWS_BEFORE_COMPILED = 100_000
 """Rows of a block from which machine code is worth loading."""
 

@@ -90,7 +90,7 @@ _SECONDS = {
 """A year is 365.2425 days, the mean of the Gregorian calendar, and a month a twelfth of it."""
 MICROSECONDS = 1_000_000
 _DAY_LENGTH = len("2015-01-01")
-_EPOCH = dt.datetime(1970, 1, 1)
+EPOCH = dt.datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,4 +275,4 @@ def _iso_date(column: str, option: str, value: object) -> str:
 
 def _microseconds(date: DateLike | None) -> int:
     """Convert an ISO 8601 date or time to microseconds since 1970."""
-    return (dt.datetime.fromisoformat(str(date)) - _EPOCH) // dt.timedelta(microseconds=1)
+    return (dt.datetime.fromisoformat(str(date)) - EPOCH) // dt.timedelta(microseconds=1)

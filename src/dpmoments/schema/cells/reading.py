@@ -35,7 +35,7 @@ from dpmoments.schema.cells.text import (
 )
 from dpmoments.schema.column import MarkedMissing, folded, numbers_of, texts_of
 from dpmoments.schema.columns import NAME_WORDS, OTHER, Boolean, Categorical, Coordinate, NameColumn, Numeric
-from dpmoments.schema.dates import MICROSECONDS, Date
+from dpmoments.schema.dates import EPOCH, MICROSECONDS, Date
 
 CodeArray = npt.NDArray[np.int64]
 NumberColumn = Numeric | Date | Boolean | Coordinate
@@ -162,7 +162,6 @@ def _cleaned(
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": MICROSECONDS, "ns": 1_000_000_000}
 _DAY = 86_400 * MICROSECONDS
-_EPOCH = dt.datetime(1970, 1, 1)
 _UNREADABLE: Any = object()
 """Placeholder of an object that is not a date."""
 
@@ -241,10 +240,10 @@ def _moment(cell: object) -> Any:
         return int(cell.astype("datetime64[us]").astype(np.int64))
     if isinstance(cell, dt.datetime):
         shift = cell.utcoffset() or dt.timedelta(0)
-        moment = int((cell.replace(tzinfo=None) - _EPOCH - shift) // dt.timedelta(microseconds=1))
+        moment = int((cell.replace(tzinfo=None) - EPOCH - shift) // dt.timedelta(microseconds=1))
         return max(-FARTHEST, min(FARTHEST, moment))
     if isinstance(cell, dt.date):
-        return max(-FARTHEST, min(FARTHEST, int((cell - _EPOCH.date()).days) * _DAY))
+        return max(-FARTHEST, min(FARTHEST, int((cell - EPOCH.date()).days) * _DAY))
     return _UNREADABLE
 
 
