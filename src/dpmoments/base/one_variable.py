@@ -79,8 +79,7 @@ def log_gamma_density(x: FloatArray, shape: float) -> FloatArray:
     constant = 0.5 * math.log(shape / (2.0 * math.pi)) - stirling_error(shape)
     near = np.abs(z) < 0.5
     log_ratio = np.where(near, np.log1p(np.where(near, z, 0.0)), np.log(x / shape))
-    density: FloatArray = -shape * (z - log_ratio) - np.log(x) + constant
-    return density
+    return -shape * (z - log_ratio) - np.log(x) + constant
 
 
 def stirling_error(shape: float) -> float:

@@ -160,5 +160,4 @@ def _moved(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> list[Any]:
     if ours.dtype == theirs.dtype and _in_integers(ours):
         indices = np.asarray(ours != theirs)
         ours, theirs = ours[indices], theirs[indices]
-    entries: list[Any] = _difference(ours, theirs).ravel().tolist()
-    return entries
+    return _difference(ours, theirs).ravel().tolist()

@@ -135,8 +135,7 @@ def _add_integers(matrix: IntegerArray, noise: npt.NDArray[np.int64]) -> Integer
     """Return the exact sum of two integer arrays, in int64 or in Python integers."""
     # Not by the largest absolute value: that of −2^63 is itself in int64.
     fits = matrix.dtype != object and int(matrix.min(initial=0)) > -(2**62) and int(matrix.max(initial=0)) < 2**62
-    total: IntegerArray = (matrix if fits else matrix.astype(object)) + noise
-    return total
+    return (matrix if fits else matrix.astype(object)) + noise
 
 
 def _symmetric_from_triangle(

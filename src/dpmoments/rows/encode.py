@@ -42,13 +42,7 @@ from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
 from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, name_words, numbers
-from dpmoments.schema.columns import (
-    Boolean,
-    Categorical,
-    Column,
-    NameColumn,
-    WeightColumn,
-)
+from dpmoments.schema.columns import Boolean, Categorical, Column, NameColumn, WeightColumn
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.derived import MissingIndicator, presence_column
 from dpmoments.schema.encoding import Encoding

@@ -62,8 +62,7 @@ class _Counted:
         if isinstance(block, CodedBlock):
             return np.asarray(block.codes[self.index], dtype=np.int64)
         one_hot = block[:, self.start : self.start + self.n_levels]
-        known: npt.NDArray[np.int64] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), self.n_levels)
-        return known
+        return np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), self.n_levels)
 
 
 @dataclass(frozen=True)

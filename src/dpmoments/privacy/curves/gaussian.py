@@ -62,8 +62,7 @@ def _log_delta(a: FloatArray, mu: FloatArray) -> FloatArray:
     ) * np.exp(-0.5 * positive * positive - _LOG_SQRT_TWO_PI)
     difference = np.where(close, integrated, subtracted)
     from_tail = -0.5 * a * a - _LOG_SQRT_TWO_PI + np.log(np.where(tail_only, difference, 1.0))
-    result: FloatArray = np.where(tail_only, from_tail, np.log1p(-np.where(tail_only, 0.0, upper_tail)))
-    return result
+    return np.where(tail_only, from_tail, np.log1p(-np.where(tail_only, 0.0, upper_tail)))
 
 
 def log_delta_of_ratio(epsilon: float, mu: FloatArray) -> FloatArray:

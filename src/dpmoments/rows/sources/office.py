@@ -72,8 +72,7 @@ class ExcelSource(_ColumnsOfFile):
     text_format: TextFormat = _USUAL
 
     def names_in(self, path: Path) -> list[str]:
-        names: list[str] = read_quietly(partial(sheet_names, path, self.text_format), path)
-        return names
+        return read_quietly(partial(sheet_names, path, self.text_format), path)
 
     def read_parts(self, path: Path) -> Iterator[ColumnPart]:
         rows = sheet_rows(path, self.text_format)
@@ -176,8 +175,7 @@ class SeveralSource(LocalSource[_PartOfSource]):
         return part.source.written_cells(part.part, name)
 
     def cells(self, part: _PartOfSource) -> Mapping[str, Any]:
-        cells: Mapping[str, Any] = part.source.cells(part.part)
-        return cells
+        return part.source.cells(part.part)
 
     def unconverted(self, on_ragged_line: Callable[[], None]) -> Self:
         return replace(self, sources=tuple(source.unconverted(on_ragged_line) for source in self.sources))

@@ -182,8 +182,7 @@ def _cell_hashes(cells: Any) -> HashArray:
     """Hash each value to 64 bits, shape (n,); equal values of one type get equal hashes."""
     if isinstance(cells, np.ndarray):
         return np.array(read_objects(cells, _object_word, 0), np.uint64)
-    words: HashArray = gather(cells, _hash_words, _EMPTY)
-    return words
+    return gather(cells, _hash_words, _EMPTY)
 
 
 def _object_word(cell: object) -> int:

@@ -350,8 +350,7 @@ def _index_of(values: FloatArray, keys: list[float]) -> npt.NDArray[np.int64]:
         return np.zeros(len(values), dtype=np.int64)
     order = np.argsort(keys)
     nearest = np.minimum(np.searchsorted(np.array(keys)[order], values), len(keys) - 1)
-    result: npt.NDArray[np.int64] = np.where(np.array(keys)[order][nearest] == values, order[nearest], len(keys))
-    return result
+    return np.where(np.array(keys)[order][nearest] == values, order[nearest], len(keys))
 
 
 def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int], unknown: int) -> CodeArray:

@@ -124,8 +124,7 @@ def nameless_cells(cells: Any) -> BoolArray:
     def nameless(chunk: Any) -> BoolArray:
         return ~_whole_or_missing(chunk) if pa.types.is_floating(chunk.type) else np.zeros(len(chunk), dtype=bool)
 
-    marked: BoolArray = gather(cells, nameless, False)
-    return marked
+    return gather(cells, nameless, False)
 
 
 def _whole_or_missing(chunk: Any) -> BoolArray:
