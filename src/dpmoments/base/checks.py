@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.errors import InputValueError, closest, out_of_range, shown
+from dpmoments.base.errors import InputValueError, closest, of_column, out_of_range, shown
 from dpmoments.base.values import is_finite_number
 
 
@@ -56,8 +56,7 @@ def not_one_of(parameter: str, value: object, choices: Iterable[Any], *, column:
     use = " or ".join(filter(None, [", ".join(f"'{choice}'" for choice in known[:-1]), f"'{known[-1]}'"]))
     close = closest(value, known)
     question = f" (did you mean '{close}'?)" if close else ""
-    of = f"column '{column}': " if column else ""
-    return InputValueError(f"{of}{parameter}={shown(value)}: use {use}{question}")
+    return InputValueError(f"{of_column(column)}{parameter}={shown(value)}: use {use}{question}")
 
 
 def check_finite(parameter: str, values: npt.NDArray[Any]) -> None:

@@ -56,15 +56,16 @@ class InputTypeError(InputError, TypeError): ...
 
 def wrong_type(parameter: str, expected: str, value: object, *, column: str = "", advice: str = "") -> InputTypeError:
     """Return the error of an argument that has another type than expected."""
-    return InputTypeError(f"{_of(column)}{parameter} must be {expected}, got {type(value).__name__}{advice}")
+    return InputTypeError(f"{of_column(column)}{parameter} must be {expected}, got {type(value).__name__}{advice}")
 
 
 def out_of_range(parameter: str, value: object, expected: str, *, column: str = "") -> InputValueError:
     """Return the error of an argument with a value that it cannot have."""
-    return InputValueError(f"{_of(column)}{parameter} must be {expected}, got {shown(value)}")
+    return InputValueError(f"{of_column(column)}{parameter} must be {expected}, got {shown(value)}")
 
 
-def _of(column: str) -> str:
+def of_column(column: str | None) -> str:
+    """Return the beginning of a sentence about a column; nothing without one."""
     return f"column '{column}': " if column else ""
 
 

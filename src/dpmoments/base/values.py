@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.errors import InputTypeError, InputValueError, shown
+from dpmoments.base.errors import InputTypeError, InputValueError, of_column, shown
 
 _MAX_DEPTH = 128
 """Maximum nesting of lists and mappings: whatever is read can be written again."""
@@ -135,9 +135,8 @@ def check_text(text: str, parameter: str, column: str | None = None) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        where = "" if column is None else f"column '{column}': "
         raise InputValueError(
-            f"{where}{parameter}={shown(text)} is not valid Unicode text (it holds half of a surrogate pair)"
+            f"{of_column(column)}{parameter}={shown(text)} is not valid Unicode text (it holds half of a surrogate pair)"
         ) from None
 
 

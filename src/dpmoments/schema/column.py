@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
-from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
+from dpmoments.base.errors import InputTypeError, InputValueError, of_column, out_of_range, shown, wrong_type
 from dpmoments.base.values import check_description, check_name, check_text, is_finite_number
 
 MissingNumber = Literal["error", "available", "fill", "drop", "center"]
@@ -254,14 +254,14 @@ def checked_marks(column: str, values: object, option: str = "missing_values") -
     if values is None:
         return None
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-        raise InputTypeError(f"{_which(column)}{option}={shown(values)} must be a list of texts and numbers")
+        raise InputTypeError(f"{of_column(column)}{option}={shown(values)} must be a list of texts and numbers")
     plain = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     for value in plain:
         if isinstance(value, str):
             check_text(value, option, column or None)
         elif not is_number(value):
             raise InputTypeError(
-                f"{_which(column)}{option} holds {shown(value)}: it must be a list of texts and finite numbers (in "
+                f"{of_column(column)}{option} holds {shown(value)}: it must be a list of texts and finite numbers (in "
                 "a file, quote true, false and null where they are text)"
             )
     return plain
@@ -363,7 +363,3 @@ def texts_of(values: MarkedMissing) -> tuple[str, ...]:
 def numbers_of(values: MarkedMissing) -> tuple[float, ...]:
     """Return the numbers among values."""
     return tuple(float(value) for value in values if is_number(value))
-
-
-def _which(column: str) -> str:
-    return f"column {column!r}: " if column else ""

@@ -119,7 +119,7 @@ def _read_header(pattern: str | Path, text_format: TextFormat | None = None) -> 
     if len({frozenset(column.name for column in header.columns) for header in headers}) > 1:
         raise InputValueError(
             "files of different endings have different columns, such as "
-            f"{', '.join(map(str, [str(path) for path in firsts.values()]))}: one schema describes all files, "
+            f"{', '.join(map(str, firsts.values()))}: one schema describes all files, "
             "so name those of one table"
         )
     result = max(headers, key=lambda header: sum(column.type is not None for column in header.columns))
