@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeGuard
 
@@ -267,80 +267,7 @@ def checked_marks(column: str, values: object, option: str = "missing_values") -
     return plain
 
 
-def folded(text: str, *, strip: bool, casefold: bool) -> str:
-    """Return a text without surrounding spaces, and in one case, as stated.
-
-    >>> folded(" Große ", strip=True, casefold=True)
-    'grosse'
-    """
-    text = text.strip() if strip else text
-    return text.casefold() if casefold else text
-
-
-def checked_aliases(
-    column: str, aliases: object, levels: Sequence[str | int]
-) -> dict[str | int, tuple[str | int, ...]]:
-    """Return the other spellings of levels: {level: (spelling, …)}."""
-    if aliases is None:
-        return {}
-    if not isinstance(aliases, Mapping):
-        raise InputTypeError(
-            f"column '{column}': aliases={shown(aliases)} must map levels to lists of their other spellings: {{"
-            '"east": ["E", "Est"]}'
-        )
-    by_text = {str(level): level for level in levels}  # a file of JSON has no integers for keys
-    result: dict[str | int, tuple[str | int, ...]] = {}
-    for key, spellings in aliases.items():
-        level = by_text.get(str(key))
-        if level is None or isinstance(key, bool):
-            raise InputValueError(f"column '{column}': aliases name {shown(key)}, which is not one of its levels")
-        if isinstance(spellings, str) or not isinstance(spellings, Sequence | np.ndarray):
-            raise InputTypeError(
-                f"column '{column}': the aliases of {shown(level)} must be a list of texts: [{shown(spellings)}]"
-            )
-        plain = tuple(value.item() if isinstance(value, np.generic) else value for value in spellings)
-        for spelling in plain:
-            if isinstance(spelling, bool) or not isinstance(spelling, str | int):
-                raise InputTypeError(
-                    f"column '{column}': the aliases of {shown(level)} must be texts or integers, got {shown(spelling)}"
-                )
-            if isinstance(spelling, str):
-                check_text(spelling, "aliases", column)
-        result[level] = plain
-    return result
-
-
-def spellings_of(
-    column: str,
-    levels: Sequence[str | int],
-    aliases: Mapping[str | int, Sequence[str | int]],
-    missing_values: MarkedMissing,
-    *,
-    strip: bool,
-    casefold: bool,
-) -> tuple[dict[str, int], frozenset[str]]:
-    """Return the texts of levels with the levels' indices, and the texts of missing values."""
-    # Raise if a spelling means two levels, or a level and a missing value.
-    result: dict[str, int] = {}
-    for index, level in enumerate(levels):
-        for spelling in (level, *aliases.get(level, ())):
-            text = folded(str(spelling), strip=strip, casefold=casefold)
-            if result.setdefault(text, index) != index:
-                other = levels[result[text]]
-                raise InputValueError(
-                    f"column '{column}': {shown(str(spelling))} would be read as the level {shown(other)} and as "
-                    f"{shown(level)}: levels, aliases, strip and casefold must leave every level apart"
-                )
-    nothing = frozenset(folded(_as_text(value), strip=strip, casefold=casefold) for value in missing_values)
-    if both := sorted(nothing & result.keys()):
-        raise InputValueError(
-            f"column '{column}': {shown(both[0])} is both in missing_values and a spelling of the level "
-            f"{shown(levels[result[both[0]]])}"
-        )
-    return result, nothing
-
-
-def _as_text(value: str | int | float) -> str:
+def as_text(value: str | int | float) -> str:
     """Format a number as the text of a table: whole ones without a decimal point."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**63:
         return str(int(value))
@@ -355,7 +282,7 @@ def texts_of(values: MarkedMissing) -> tuple[str, ...]:
     """
     texts: list[str] = []
     for value in values:
-        text = _as_text(value)
+        text = as_text(value)
         texts += [text, f"{text}.0"] if is_number(value) and text.lstrip("-").isdigit() else [text]
     return tuple(dict.fromkeys(texts))
 

@@ -22,10 +22,9 @@ from dpmoments.schema.column import (
     MissingNumber,
     NamedColumn,
     TableColumn,
-    checked_aliases,
+    as_text,
     checked_marks,
     is_number,
-    spellings_of,
 )
 from dpmoments.schema.dates import Date
 
@@ -624,7 +623,7 @@ class Categorical(NamedColumn):
             if not isinstance(getattr(self, option), bool):
                 value = shown(getattr(self, option))
                 raise InputTypeError(f"column '{self.name}': {option}={value} must be true or false")
-        self._set(aliases=checked_aliases(self.name, self.aliases, self.levels) or None)
+        self._set(aliases=self._checked_aliases() or None)
         _ = self.spellings  # raises if a text has two meanings
 
     def _check_discovery(self) -> None:
@@ -658,11 +657,62 @@ class Categorical(NamedColumn):
         """True if every kept row has a level, so that its features add up to one."""
         return self.missing != "zero" and self.other != "zero"
 
+    def folded(self, text: str) -> str:
+        """Return a text without surrounding spaces, and in one case, as the column states.
+
+        >>> Categorical("size", ["gross"], strip=True, casefold=True).folded(" Groß ")
+        'gross'
+        """
+        text = text.strip() if self.strip else text
+        return text.casefold() if self.casefold else text
+
     @cached_property
     def spellings(self) -> tuple[dict[str, int], frozenset[str]]:
         """Texts of levels with the levels' indices, and texts of missing values; folded."""
-        rules: dict[str, Any] = {"strip": self.strip, "casefold": self.casefold}
-        return spellings_of(self.name, self.levels, self.aliases or {}, self.missing_values or (), **rules)
+        # Raise if a spelling means two levels, or a level and a missing value.
+        result: dict[str, int] = {}
+        for index, level in enumerate(self.levels):
+            for spelling in (level, *(self.aliases or {}).get(level, ())):
+                text = self.folded(str(spelling))
+                if result.setdefault(text, index) != index:
+                    other = self.levels[result[text]]
+                    raise self._wrong(
+                        f"{shown(str(spelling))} would be read as the level {shown(other)} and as {shown(level)}: levels, "
+                        "aliases, strip and casefold must leave every level apart"
+                    )
+        nothing = frozenset(self.folded(as_text(value)) for value in self.missing_values or ())
+        if both := sorted(nothing & result.keys()):
+            level = self.levels[result[both[0]]]
+            raise self._wrong(f"{shown(both[0])} is both in missing_values and a spelling of the level {shown(level)}")
+        return result, nothing
+
+    def _checked_aliases(self) -> dict[str | int, tuple[str | int, ...]]:
+        """Return the other spellings of levels: {level: (spelling, …)}."""
+        aliases: object = self.aliases
+        if aliases is None:
+            return {}
+        if not isinstance(aliases, Mapping):
+            raise InputTypeError(
+                f"column '{self.name}': aliases={shown(aliases)} must map levels to lists of their other spellings: {{"
+                '"east": ["E", "Est"]}'
+            )
+        by_text = {str(level): level for level in self.levels}  # a file of JSON has no integers for keys
+        result: dict[str | int, tuple[str | int, ...]] = {}
+        for key, spellings in aliases.items():
+            level = by_text.get(str(key))
+            if level is None or isinstance(key, bool):
+                raise self._wrong(f"aliases name {shown(key)}, which is not one of its levels")
+            of_level = f"column '{self.name}': the aliases of {shown(level)} must be"
+            if isinstance(spellings, str) or not isinstance(spellings, Sequence | np.ndarray):
+                raise InputTypeError(f"{of_level} a list of texts: [{shown(spellings)}]")
+            plain = tuple(value.item() if isinstance(value, np.generic) else value for value in spellings)
+            for spelling in plain:
+                if isinstance(spelling, bool) or not isinstance(spelling, str | int):
+                    raise InputTypeError(f"{of_level} texts or integers, got {shown(spelling)}")
+                if isinstance(spelling, str):
+                    check_text(spelling, "aliases", self.name)
+            result[level] = plain
+        return result
 
     @property
     def public_values_text(self) -> str:

@@ -25,7 +25,7 @@ from dpmoments.base.message import Message
 from dpmoments.base.records import written
 from dpmoments.base.text_format import TextFormat
 from dpmoments.schema.codebooks import complete_columns, frictionless_field
-from dpmoments.schema.column import MarkedMissing, checked_marks, checked_weight, spellings_of
+from dpmoments.schema.column import MarkedMissing, as_text, checked_marks, checked_weight
 from dpmoments.schema.columns import (
     Boolean,
     Categorical,
@@ -767,11 +767,7 @@ def _with_missing_values(column: Any, of_table: MarkedMissing) -> Any:
         return column
     values = of_table
     if isinstance(column, Categorical):
-        rules: dict[str, Any] = {"strip": column.strip, "casefold": column.casefold}
-        known = column.spellings[0].keys()
-        values = tuple(
-            value for value in of_table if not known & spellings_of(column.name, (), {}, (value,), **rules)[1]
-        )
+        values = tuple(value for value in of_table if column.folded(as_text(value)) not in column.spellings[0])
     if isinstance(column, Boolean):
         values = tuple(value for value in of_table if value not in column.codes)
     return replace(column, missing_values=values)

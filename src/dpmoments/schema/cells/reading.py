@@ -33,7 +33,7 @@ from dpmoments.schema.cells.text import (
     text_numbers,
     without_marks,
 )
-from dpmoments.schema.column import MarkedMissing, folded, numbers_of, texts_of
+from dpmoments.schema.column import MarkedMissing, numbers_of, texts_of
 from dpmoments.schema.columns import NAME_WORDS, OTHER, Boolean, Categorical, Coordinate, NameColumn, Numeric
 from dpmoments.schema.dates import EPOCH, MICROSECONDS, Date
 
@@ -327,7 +327,7 @@ def name_words(cells: Any, column: NameColumn) -> tuple[FloatArray, BoolArray]:
 def _name(text: bytes, column: NameColumn) -> bytes:
     """Return the text as it would be published, or an empty one."""
     with suppress(UnicodeDecodeError):
-        name = folded(text.decode(), strip=column.strip, casefold=column.casefold)
+        name = column.folded(text.decode())
         if name.isprintable() and name != OTHER and len(name.encode()) <= 6 * NAME_WORDS:
             return name.encode()
     return b""
@@ -360,7 +360,7 @@ def _folded_codes(chunk: Any, column: Categorical, known: Mapping[str, int], unk
     codes = []
     for cell in held:
         # what is not UTF-8 gets halves of surrogate pairs, which no level has
-        text = folded(cell.decode(errors="surrogateescape"), strip=column.strip, casefold=column.casefold)
+        text = column.folded(cell.decode(errors="surrogateescape"))
         codes.append(known.get(text, MISSING if text == "" else unknown))
     indices = pc.fill_null(distinct.indices, len(codes)).to_numpy(zero_copy_only=False)
     result: CodeArray = np.array([*codes, MISSING], dtype=np.int64)[indices]
