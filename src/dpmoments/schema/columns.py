@@ -244,7 +244,7 @@ class Numeric(FilledColumn):
 
     @property
     def clipped_to(self) -> tuple[float, float]:
-        """(lower, upper) to which values are clipped; as good as infinite for a column with a scale range."""
+        """(lower, upper) to which values are clipped; vast for a column with a scale range."""
         return self.bounds if self.scale is None else (-MAX_CELL, MAX_CELL)
 
     @property
