@@ -430,11 +430,11 @@ def test_deep_values(saved: Path) -> None:
         ):
             dpm.load(saved)
     assert parsed[:2] == [True, True]
-    assert not parsed[-1]
+    assert parsed == sorted(parsed, reverse=True)
 
 
 def _can_be_parsed(path: Path) -> bool:
-    """Python 3.13 parses deeper lists than 3.11."""
+    """Python 3.13 parses deeper lists than 3.11, and 3.14 all of these."""
     try:
         json.loads(path.read_text())
     except RecursionError:

@@ -1,6 +1,6 @@
 """Every screenshot of the README and the docs: pages and cards as Chromium shows them, without a network.
 
-python -m tools.documentation.screenshots [report|readme|notebook …]
+python -m tools.documentation.screenshots [report|readme|notebook|desk …]
 
 Needs Chromium (``apt-get install chromium``), playwright and Pillow, which ``make test`` installs; of a notebook, no Jupyter.
 """
@@ -13,11 +13,14 @@ import os
 import re
 import shlex
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import dpmoments as dpm
 from dpmoments.cli import main as command_line
@@ -26,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
 REPORT_PAGE, FORECAST_PAGE = DOCS / "read-a-report.md", DOCS / "forecast.md"
-NOTEBOOK_PAGE = DOCS / "api" / "pictures.md"
+NOTEBOOK_PAGE, CURATOR_PAGE = DOCS / "api" / "pictures.md", DOCS / "start-curator.md"
 MOST_BYTES = 250_000
 COLORS = 256
 
@@ -119,9 +122,7 @@ def readme(browser: Any) -> None:
     write_pages(ROOT / "README.md")
     shown = opened(browser, Path(os.getcwd(), "people.html"), 900, 1000, scale=2.0)
     shown.evaluate("document.querySelector('nav').remove()")
-    end = shown.evaluate(
-        "document.querySelector('#open')?.getBoundingClientRect().top ?? 700"
-    )  # if all is clear, none is open
+    end = shown.evaluate("document.querySelectorAll('section')[1].getBoundingClientRect().top")
     keep(taken(shown, clip={"x": 0, "y": 0, "width": 900, "height": min(end, 700)}), "readme-report.png")
 
 
@@ -158,10 +159,31 @@ def notebook(browser: Any) -> None:
     keep(whole, "notebook-card.png")
 
 
+def desk(browser: Any) -> None:
+    """docs/start-curator.md: the page of the columns, with the mistake that the page makes."""
+    for block in re.findall(r"```python\n(.*?)```", CURATOR_PAGE.read_text(encoding="utf-8"), re.S)[:2]:
+        exec(compile(block, str(CURATOR_PAGE), "exec"), {})
+    command = [sys.executable, "-m", "dpmoments", "desk", "people.csv"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = next(line.strip() for line in process.stdout if "http://" in line)
+        try:
+            shown = browser.new_page(viewport={"width": 880, "height": 1130})
+            shown.goto(address)
+            shown.goto(urljoin(address, "/columns"))
+            shown.click("button[value=check]")
+            shown.wait_for_selector("fieldset :text('every cell fits')")
+            shown.evaluate("scrollTo(0, 0)")
+            keep(taken(shown), "desk.png")
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
 SCREENSHOTS: dict[str, Callable[[Any], None]] = {
     "report": report,
     "readme": readme,
     "notebook": notebook,
+    "desk": desk,
 }
 
 

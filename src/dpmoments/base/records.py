@@ -17,6 +17,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 
 from dpmoments.base.errors import InputTypeError, InputValueError
 from dpmoments.base.values import finite_numbers, from_plain, is_finite_number, require_known
@@ -141,7 +142,7 @@ def _read(kind: Any, value: Any, path: str) -> Any:
         if not any(_TYPES[each][1](value) for each in kinds):
             raise InputTypeError(f"{path} must be {' or '.join(_TYPES[each][0] for each in kinds)}")
         return value
-    if get_origin(kind) is np.ndarray:
+    if get_origin(kind) in (np.ndarray, npt.NDArray):  # the second since NumPy 2.5
         return finite_numbers(value, len(value) if isinstance(value, list) else 0, path)
     if get_origin(kind) is tuple:
         if not isinstance(value, list):
