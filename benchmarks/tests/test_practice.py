@@ -192,6 +192,7 @@ def small_tables() -> Iterator[Entry]:
     yield from (entry for entry in TABLES if not entry.real and "0000" not in entry.name)
 
 
+@pytest.mark.long(sets=15)
 @pytest.mark.parametrize("entry", list(small_tables()), ids=lambda entry: entry.name)
 def test_tables_are_made_alike_every_time_and_fit_their_schema(entry: Entry) -> None:
     first, second = made(entry), made(entry)

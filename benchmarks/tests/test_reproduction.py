@@ -118,7 +118,7 @@ def skipped_without_popres() -> Iterator[None]:
         )
 
 
-@pytest.mark.long(sets=16)
+@pytest.mark.long(sets=6)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("figure", [figure for figure in ALL if figure.methods], ids=lambda figure: figure.name)
 def test_every_method_of_a_figure_runs(figure: Figure) -> None:
@@ -236,7 +236,7 @@ def of_a_part(
     return Results(part, arrays, {})
 
 
-@pytest.mark.long(sets=8)
+@pytest.mark.long(sets=3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("figure", "xs", "trials", "methods", "verdicts"),

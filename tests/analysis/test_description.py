@@ -132,7 +132,7 @@ def test_a_mean_of_a_date_that_noise_dominates_is_no_date() -> None:
     assert release.describe().table()[1][1] == "noise"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_share_that_noise_hides_is_shown_as_below_its_largest_value() -> None:
     """Not as a bare 0; among many empty levels none is called a number by chance."""
     rng = np.random.default_rng(0)

@@ -140,7 +140,7 @@ def of_instruments(weak: float, n: int = 60) -> np.ndarray:
     return np.array(found, dtype=float)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("weak", [0.02, 0.4])
 def test_the_anderson_rubin_set_holds_the_coefficient_at_any_strength(weak: float) -> None:
     covered, _, is_weak = of_instruments(weak).T

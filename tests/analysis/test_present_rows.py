@@ -83,7 +83,7 @@ def test_without_noise_cross_tables_are_of_the_rows_that_have_both_values(seeds:
     assert found.statistic == pytest.approx(scipy.stats.chi2_contingency(exact, correction=False)[0], rel=1e-3)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_noise_of_counts_and_sums_is_as_large_as_stated() -> None:
     table, found, stated = people(3), [], 0.0
     for seed in range(60):
@@ -129,7 +129,7 @@ def _coverage() -> dict[str, float]:
     return {name: float(np.mean(values)) for name, values in inside.items()}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_intervals_hold_with_missing_groups_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
     without_bisection(monkeypatch)
     for name, share in _coverage().items():

@@ -550,7 +550,7 @@ def not_as_recorded(name: str) -> list[str]:
     return differences(answered(*name.split(": ")), KEPT.answers[name])
 
 
-@pytest.mark.long(sets=41)
+@pytest.mark.long(sets=None)
 @every_answer
 def test_answers_are_those_that_were_recorded(name: str) -> None:
     assert not not_as_recorded(name)
@@ -564,7 +564,7 @@ def nudged_release(name: str) -> dpm.MomentRelease:
     return nudged(RELEASES[name](), np.random.default_rng(1))
 
 
-@pytest.mark.long(sets=47)
+@pytest.mark.long(sets=32)
 @every_answer
 def test_rounding_decides_no_answer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Moments that differ by a few roundings have the same answers, whatever the processor of this machine."""
@@ -604,7 +604,7 @@ def released_here() -> tuple[dict[str, str], dict[str, list[float]]]:
     return raw, repaired
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("core", CORES)
 def test_every_processor_has_the_same_releases_and_answers(core: str) -> None:
     if not (kernels() and all(__cpu_features__.get(feature) for feature in CORES[core])):

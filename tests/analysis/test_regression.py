@@ -322,7 +322,7 @@ def test_every_level_has_the_same_penalty() -> None:
     assert np.abs(apart.predict(encoded[:, set_apart]) - reference.predict(encoded[:, others])).max() > 0.01
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rare_levels_of_a_ridge_are_average_ones() -> None:
     frame, schema = registered()
     release = dpm.release(frame, schema, epsilon=2.0, insecure_seed=0)

@@ -207,7 +207,7 @@ def _nulls(seed: int, epsilon: float = 3.0) -> dpm.MomentRelease:
     return dpm.release(table, schema, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=seed)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_columns_that_are_not_related_are_seldom_said_to_be() -> None:
     """Of 36 pairs one is related: without a correction most tables state a false sign."""
     false, uncorrected, seen = 0, 0, 0

@@ -217,7 +217,7 @@ def test_without_pandas_there_is_arrow(released: dpm.MomentRelease, monkeypatch:
     assert released.synthetic(3, format="arrow").num_rows == 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_command_line_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south", "east"]))
     dpm.release(people(500), flags, epsilon=1.0, output=tmp_path / "people.json", insecure_seed=0)

@@ -367,7 +367,7 @@ def test_exact_loss_of_matrix_laplace_noise_in_one_dimension_is_that_of_its_dens
     assert exact_loss(law, np.zeros((0, 1)), np.array([[shift]])) == pytest.approx(reference, rel=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", Neighbors)
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("name", ["gaussian", "isotropic", "laplace", "matrix-laplace"])
@@ -557,7 +557,7 @@ def small(name: str) -> list[Any]:
     return [one for one in settings if not one.mean] or [*settings]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
     """Three pairs; relations and kinds of budget in turn. The whole sweep is slow."""

@@ -209,7 +209,7 @@ def test_distant_pairs_serve_pure_budgets_that_are_small() -> None:
     assert apart(PrivacyBudget.approximate(0.5, 0.01)) == {1}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_bound_from_a_distant_pair_is_for_one_row() -> None:
     pairs = [pair for pair in distant_pairs(2, ADD_REMOVE, 10) if pair.name == "no row | 10 equal rows"]
     found = audit(

@@ -119,6 +119,7 @@ def test_group_privacy_that_forgets_a_factor_is_caught(
     assert found.lower_bound > found.stated_epsilon  # seen in the draws, too
 
 
+@pytest.mark.slow
 def test_a_person_all_of_whose_rows_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(UnitSelection, "kept", lambda _, block: block.rows)
     found = audited("gaussian", ZCDP)

@@ -653,6 +653,7 @@ def test_a_row_is_read_by_itself_on_spark(name: str, rule: str, every: bool, tmp
     assert report.applicable
 
 
+@pytest.mark.slow
 @on_spark
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("rule", ["drop", pytest.param("error", marks=pytest.mark.slow)])

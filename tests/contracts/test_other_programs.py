@@ -111,7 +111,7 @@ def test_without_noise_answers_are_those_of_other_programs() -> None:
     assert differing(exact(), 1e-6) == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_at_a_huge_epsilon_answers_are_those_of_the_table() -> None:
     assert differing(released(), 1e-4) == []
 

@@ -49,7 +49,7 @@ def test_every_number_and_point_of_200_releases_is_the_api_s(part: int, tmp_path
     assert [each for asked in budgets(200)[part::8] for each in found_in(*asked, tmp_path)] == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_dates_are_drawn_as_dates(tmp_path: Path) -> None:
     asked, release = visits_release(4.0)
 

@@ -94,7 +94,7 @@ def visits(epsilon: float, folder: Path) -> Found:
     return read_answers(asked, file, 0.95)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 4.0])
 def test_dates_are_printed_as_dates_and_their_differences_as_durations(epsilon: float, tmp_path: Path) -> None:
     assert visits(epsilon, tmp_path) == []

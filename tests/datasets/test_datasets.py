@@ -535,6 +535,7 @@ def reference_replication_rows(data: Dataset, standardize: bool) -> np.ndarray:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
 
 
+@pytest.mark.slow
 def test_replication_rows_match_the_replications_program():
     people = datasets.adult()
     rows = papers_datasets.replication_rows(people, standardize=True)

@@ -313,7 +313,7 @@ def run_as_shown(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) 
         Path(to).write_text(printed)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [UNIT, UNIT | {"unit": "column", "column": "person", "max_rows": "4"}])
 def test_the_commands_do_the_same(
     unit: dict[str, str], start: Callable[..., Window], tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -345,6 +345,7 @@ def test_the_commands_do_the_same(
     assert "people-2026" in (theirs / "people-audit.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_private_value_is_on_private_pages_alone(start: Callable[..., Window], tmp_path: Path) -> None:
     window = start().open()
     window.send("columns", **COLUMNS, then="check")
@@ -386,6 +387,7 @@ def test_a_release_that_stops_at_a_cell_quotes_nothing(start: Callable[..., Wind
     assert not any(PLANTED in answer.text for answer in window.shown)
 
 
+@pytest.mark.slow
 def test_a_budget_that_runs_out(start: Callable[..., Window], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     window = start().open()
     released(window, to_release(window, epsilon="1.5"))
@@ -473,6 +475,7 @@ def test_a_form_releases_once(start: Callable[..., Window], tmp_path: Path) -> N
     assert window.see("/release").hidden()["request"] != page.hidden()["request"]
 
 
+@pytest.mark.slow
 def test_what_another_window_changed_is_not_obeyed_unseen(start: Callable[..., Window], tmp_path: Path) -> None:
     window = start().open()
     page = to_release(window)

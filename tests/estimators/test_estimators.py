@@ -341,6 +341,7 @@ def test_a_copy_in_another_process_needs_a_ledger(identity: str, monkeypatch: py
         model.fit(NUMBERS)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # joblib forks
 @pytest.mark.parametrize(
     "backend",
@@ -637,6 +638,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert re.search(r"^(2\.0|1\.9{9,}\d*)$", printed, re.M)  # what OpenDP's PCA(epsilon=1) states of itself
 
 
+@pytest.mark.slow
 def test_the_library_alone_imports_no_scikit_learn() -> None:
     package = Path(dpm.__file__).parent
     for path in package.rglob("*.py"):

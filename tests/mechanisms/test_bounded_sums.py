@@ -133,7 +133,7 @@ def z_squares(values: np.ndarray, **options: Any) -> np.ndarray:
     return np.square(errors)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [dict(epsilon=1.0), dict(rho=0.1)])
 def test_the_stated_noise_is_that_of_the_mean(budget: dict[str, Any]) -> None:
     def within(squares: np.ndarray) -> bool:

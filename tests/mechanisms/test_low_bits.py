@@ -163,7 +163,7 @@ def share_above_one(row: list[float], n_runs: int = 600) -> float:
     )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_last_bits_of_a_direction_tell_no_tables_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """An eigenvalue clipped at n = 1 came out as 1 or a few last bits more, as the table's own eigenbasis rounds."""
     lone, zero = share_above_one([1.0, 0.0]), share_above_one([0.0, 0.0])

@@ -85,6 +85,7 @@ def test_the_variance_aware_mean_needs_no_radius_and_beats_those_that_do() -> No
     assert far <= 1.3 * plain
 
 
+@pytest.mark.slow
 def test_the_variance_aware_mean_shapes_its_noise() -> None:
     """Scales from 1 to 10⁻⁴: spherical noise would add √d · √Σσ² where this adds Σσ."""
     rng, scales = np.random.default_rng(1), np.geomspace(1.0, 1e-4, 40)
@@ -118,6 +119,7 @@ def test_squares_move_by_no_more_than_the_gram_matrix() -> None:
     assert math.sqrt(2) * 0.99 <= worst <= math.sqrt(2) + 1e-12
 
 
+@pytest.mark.slow
 def test_choice_has_the_law_of_the_exponential_mechanism() -> None:
     scores, generator = np.array([5.0, 4.0, 1.0, 0.0]), insecure_generator(5)
 

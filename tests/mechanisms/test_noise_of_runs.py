@@ -198,7 +198,7 @@ def moments_of(eigenvalues: list[float], n_rows: int) -> np.ndarray:
 SEPARATED, CROWDED = [0.5, 0.3, 0.15, 0.05], [0.3, 0.29, 0.21, 0.2]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "n_rows"),
     [(IterativeEigenvectors(), 5_000), (KapralovTalwar(), 100_000)],

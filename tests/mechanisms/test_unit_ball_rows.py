@@ -51,7 +51,7 @@ def test_long_rows_are_shortened_before_a_center_is_taken_off() -> None:
     assert released.covariance[0, 0] < 1e-4  # 1.9e-3 of the rows as they are
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_no_variance_is_above_what_bounds_and_mean_allow(epsilon: float) -> None:
     for seed in range(10):

@@ -170,7 +170,7 @@ def test_moments_of_a_cell_are_those_of_its_quantiles(family: CellFamily, diagon
         assert outside.imag != 0.0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_sum_of_gamma_cells_has_the_quantiles_of_a_gamma() -> None:
     for shape, level in ((0.5, 0.9), (1.5, 0.02), (40.0, 0.5), (40.0, 1e-6)):
         exact = (stats.gamma(2 * shape).ppf(level) - 2 * shape) / sqrt(2 * shape)

@@ -28,7 +28,7 @@ from support.said import refused
 EXACT: dict[str, Any] = dict(rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.long
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("seed", range(4))
 def test_eigenvalues_are_repaired_as_derived(seed: int) -> None:
     rng = np.random.default_rng(seed)

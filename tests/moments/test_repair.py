@@ -444,7 +444,7 @@ def collinear_errors(n: int, size: int) -> dict[str, float]:
     return {repair: float(np.median(errors)) for repair, errors in found.items()}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_noise_shift_on_collinear_columns() -> None:
     """Where the noise covers the smallest eigenvalue; the table of docs/evidence/derivations/repairs.md is of this function."""
     for n, gain in ((2**12, 1.8), (2**14, 2.5), (2**16, 2.0)):

@@ -42,6 +42,7 @@ def p_values(noise, degrees, scale):
     ).pvalue
 
 
+@pytest.mark.slow
 def test_law_is_that_of_appended_normal_rows():
     table = np.random.default_rng(0).uniform(-0.5, 0.5, (15, 3))
     plan = AdditiveWishart(9).plan(MomentShape(3, mean=False), LOOSE, "add_remove")

@@ -101,7 +101,7 @@ def test_parts_together_are_one_gaussian_mechanism_of_the_stated_cost(neighbors,
         assert curves.gaussian_delta(2.0, distance * 1.0001, 1.0) > 1e-7
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_law_of_the_released_inverse():
     table = np.random.default_rng(2).uniform(-0.57, 0.57, (400, 3))
     plan = InverseGaussian(20.0).plan(MomentShape(3, n_rows=400, mean=False), PrivacyBudget.zcdp(0.5), "replace_one")

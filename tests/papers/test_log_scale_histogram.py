@@ -108,7 +108,7 @@ def test_columns_of_any_shape_and_number() -> None:
         assert found.diagnostics["half_widths"][2] >= 50.0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_too_few_rows_are_warned_of_and_never_stop_a_run() -> None:
     rng = np.random.default_rng(5)
     for neighbors in Neighbors:
@@ -161,7 +161,7 @@ def test_every_sensitivity_is_attained_by_one_row(budget: PrivacyBudget, neighbo
         assert 0.9999 < share <= 1.0 + 1e-9 or what.startswith("rows far"), what
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @every_relation
 @pytest.mark.parametrize("mean", [True, False])
 @pytest.mark.parametrize("budget", [BUDGETS[0], BUDGETS[2]], ids=lambda budget: str(budget.kind))

@@ -109,7 +109,7 @@ def test_a_budget_that_is_too_small_is_called_so() -> None:
         assert {"rows-unseen", "mean-lost"} & {*said(run("variance-aware", table, PrivacyBudget.zcdp(rho)))}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rows_far_from_the_others_are_told_of() -> None:
     table = np.zeros((4000, 3))
     table[:200] = np.random.default_rng(5).normal(50.0, 5.0, (200, 3))

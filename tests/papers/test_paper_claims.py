@@ -99,6 +99,7 @@ def test_the_alpha_of_equation_3_is_2n_times_ours() -> None:
     assert np.abs(release.ridge("x0", alpha=theirs).coefficients - solution).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_eigenvectors_err_as_one_over_root_n_and_additive_noise_as_one_over_n() -> None:
     """Amin et al., section 5: slopes of log error on log n."""
     rows = [SummedOnce(algorithm_3(n, 5)) for n in (3000, 30_000, 300_000)]
@@ -121,6 +122,7 @@ def test_laplace_noise_overtakes_the_eigenvectors() -> None:
     assert of_laplace.max() < 0.9 * of_eigenvectors.min()
 
 
+@pytest.mark.slow
 def test_neither_acceptance_gives_the_counts_of_section_3_2() -> None:
     """Reported: a mean of about 2d proposals. The right rule stays below 1.2√d; the printed one never ends on Adult."""
     rng = np.random.default_rng(4)
@@ -330,6 +332,7 @@ def test_analyze_gauss_is_the_best_on_one_regression_with_many_rows() -> None:
     assert exact[1] < 1.5 * exact[0]
 
 
+@pytest.mark.slow
 def test_algorithm_2_overtakes_algorithm_1_with_many_rows_alone() -> None:
     """Sheffet, section 3.2, with exact calibration."""
     few = [sheffet_error(ONE, 12, 1.0, label, "exact") for label in (JL, JL_ADAPTIVE)]

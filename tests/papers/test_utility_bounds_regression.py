@@ -221,6 +221,7 @@ def test_the_interval_of_a_run_holds_the_exact_moments(name: str, mean: bool, ne
     assert not as_rare_as(narrow, trials, failure)
 
 
+@pytest.mark.slow
 def test_the_bound_on_coefficients_holds_for_every_table_in_the_interval() -> None:
     """Random and extreme members of the interval, fits from anywhere; and it is nearly reached."""
     rng, closest = np.random.default_rng(0), 0.0

@@ -94,7 +94,7 @@ def test_the_covariance_of_coinpress_needs_the_rows_that_it_says() -> None:
     assert wider > target
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_clipped_second_moment_of_the_lecture_needs_the_rows_that_it_says() -> None:
     d, rho, failure, trials, target = 3, 0.5, 0.2, 30, 0.3
     n = utility_bounds.noisy_second_moment_rows_needed(target, d, 1.0, rho, failure)
@@ -133,7 +133,7 @@ def test_a_round_that_is_said_to_hold_does(seed: int) -> None:
     assert broken
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rounds_need_rows_and_the_whole_needs_more() -> None:
     rounds = utility_bounds.preconditioning_rows_needed(3, 1_500.0, 0.25, 0.05)
     assert math.isinf(utility_bounds.preconditioned_covariance_error(rounds // 4, 3, 1_500.0, 0.5, 0.1))

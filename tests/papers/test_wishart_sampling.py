@@ -112,6 +112,7 @@ def test_worst_neighbors_attain_delta(neighbors):
         draws(weak, np.array([[1.0, 0.0]]), 1, seed=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("mean", [False, True])
@@ -243,6 +244,7 @@ def on_the_first_axis(square):
     return np.tile([math.sqrt(square / count), 0.0], (count, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inverse", [False, True])
 def test_privacy_does_not_rest_on_the_known_eigenvalue(inverse):
     """Asserted far too high, on neighbors at what it is raised to: no more than δ; with a quarter of it far more."""

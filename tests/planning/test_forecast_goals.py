@@ -114,7 +114,7 @@ def test_goals_stand_in_for_a_budget() -> None:
         dpm.forecast(SCHEMA, n_rows=N_ROWS, goals=[])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_goals_that_sampling_alone_misses_take_rows() -> None:
     found = dpm.forecast(SCHEMA, n_rows=N_ROWS, typical_sd=SPREADS, goals=["mean(age) ± 0.2"], epsilon=1.0).goals
     assert found is not None

@@ -62,6 +62,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_called_noise() -> None:
     table = dpm.forecast(SCHEMA, n_rows=40, epsilon=0.5, typical_sd=SPREADS)
     assert table.noise is not None
@@ -192,6 +193,7 @@ def test_each_change_is_what_a_forecast_of_it_says() -> None:
     assert found["bounds"].ratio < 0.6
 
 
+@pytest.mark.slow
 def test_dropping_rows_with_missing_values_is_planned_where_available_costs_more() -> None:
     def schema(missing: Any) -> dpm.Schema:
         first = dpm.Numeric("age", 0, 100, missing=missing)
@@ -214,6 +216,7 @@ def test_a_small_delta_is_planned_where_the_mechanism_takes_one() -> None:
     assert change.after == then.typical_correlation()
 
 
+@pytest.mark.slow
 def test_what_derived_features_and_products_cost_is_said() -> None:
     schema = dpm.Schema(*NUMBERS.table_columns, dpm.Power("x0", 2), dpm.Product("x1", "x2"))
     found = dpm.forecast(schema, n_rows=N_ROWS, epsilon=1.0, robust=["x0", "x1"])
@@ -483,6 +486,7 @@ def test_what_is_needed_is_a_budget_for_units() -> None:
     assert rho[0] == pytest.approx(16 * rho[1], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_what_would_help_is_planned_for_units() -> None:
     found = dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5, privacy_unit=UNIT)
     of_row = dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5 / 16)

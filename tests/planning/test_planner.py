@@ -98,6 +98,7 @@ def test_a_hopeless_forecast_says_what_it_would_take() -> None:
     assert "<svg" in planner_page(dpm.forecast(TYPICAL, n_rows=6000, epsilon=1.0))
 
 
+@pytest.mark.slow
 def test_a_budget_without_a_release_has_no_clear_sign(monkeypatch: pytest.MonkeyPatch) -> None:
     found = dpm.forecast(TYPICAL, n_rows=900, epsilon=1.0)
     original = type(found.setting).with_budget
@@ -112,6 +113,7 @@ def test_a_budget_without_a_release_has_no_clear_sign(monkeypatch: pytest.Monkey
     assert "none" not in rows[2]
 
 
+@pytest.mark.slow
 def test_the_page_has_no_script_and_no_name_does_anything() -> None:
     name = "</script><script>alert(1)</script>&\u202e"
     schema = dpm.Schema(dpm.Numeric(name, 0, 10), dpm.Numeric("b", 0, 1), dpm.Boolean("c"))
@@ -126,6 +128,7 @@ def test_the_page_has_no_script_and_no_name_does_anything() -> None:
     assert len(source) < 80_000
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     schema, path = tmp_path / "people.yaml", tmp_path / "plan.html"
     TYPICAL.save(schema)

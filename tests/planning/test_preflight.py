@@ -193,7 +193,7 @@ ODD_SCHEMAS = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @given(st.sampled_from(ODD_SCHEMAS), st.lists(ODD_CELLS, max_size=6))
 @settings(max_examples=examples(200), deadline=None)
 def test_objects_of_any_kind_stop_a_preflight_never_and_it_says_when_they_stop_a_release(
@@ -545,7 +545,7 @@ def test_each_count_is_shown_once() -> None:
     assert "Rows that one rule drops and no other: age (missing: drop) 603, ward (other: drop) 295" in words(found)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_shift_is_compared_with_the_noise_of_a_release() -> None:
     """3 % of the incomes are missing; the noise is that of the forecast, whatever the budget."""
     rng = np.random.default_rng(5)
@@ -655,7 +655,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_hostile_values_are_shown_harmlessly() -> None:
     schema = dpm.Schema(dpm.Categorical("ward", ["A"], missing="zero"), dpm.Numeric("age", 0, 1, missing="center"))
     for cells in (pa.array(HOSTILE), pd.Series(HOSTILE, dtype=object)):

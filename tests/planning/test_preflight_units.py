@@ -102,7 +102,7 @@ ROWS = st.lists(
 )
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @given(ROWS, st.sampled_from([1, 2, 5]), st.sampled_from(["drop", "error"]), st.sampled_from(FRAMES))
 @settings(max_examples=examples(100), deadline=None)
 def test_counts_are_those_of_plain_python_and_of_the_release(

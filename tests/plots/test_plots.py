@@ -197,7 +197,7 @@ def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
     assert [tick for tick in ax.get_xticks() if left <= tick <= right] == [1.0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_legend_stays_within_its_picture() -> None:
     for release in (release_of("unit ball"), release_of("few rows")):
         figure = release.plot.spectrum().figure
@@ -280,7 +280,7 @@ def test_numbers_in_cells_are_told_from_what_is_behind_them() -> None:
 HOSTILE = ("a $x_1$ b", r"\frac$", "n" * 120, "שלום עולם", "é\u0323" * 30, "tab\u202etxt")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_names_are_drawn_as_they_stand() -> None:
     """No formula begins at a dollar, nothing is longer than its room, and no character turns the direction of others."""
     schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in HOSTILE))

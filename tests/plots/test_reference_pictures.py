@@ -259,7 +259,7 @@ def drawing(name: str) -> Any:
     return answer
 
 
-@pytest.mark.long(sets=7)
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("name", PLOTS)
 def test_pictures_are_those_kept(name: str) -> None:
     KEPT.require(drawing(name), name)

@@ -358,7 +358,7 @@ def k_norm_is_paid_for(law: KNorm, shift: list[int], unit: LossUnit, neighbors: 
     return exact <= price(law, stated, unit) * ROUNDING
 
 
-@pytest.mark.long(sets=4)
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("unit", [LossUnit.EPSILON, LossUnit.EPSILON_DELTA, LossUnit.RHO])
 @pytest.mark.parametrize(
@@ -597,7 +597,7 @@ def choice_is_paid_for(law: Choice, moved_by: float, unit: LossUnit, neighbors: 
     return exact <= price(law, moves_by(Norm.SCORE, moved_by, neighbors), unit) * ROUNDING
 
 
-@pytest.mark.long(sets=4)
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("unit", [LossUnit.EPSILON, LossUnit.EPSILON_DELTA, LossUnit.RHO])
 @pytest.mark.parametrize(("epsilon", "moved_by"), [(0.2, 1.0), (0.3, 2.0), (1.5, 1.0)])

@@ -97,6 +97,7 @@ def test_threads_share_one_ledger(folder: Path) -> None:
     assert exact_spent(ledger) == Fraction(1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kills", "seed"), [(12, 0), pytest.param(100, 1, marks=pytest.mark.slow)])
 def test_kills_at_any_moment_never_let_budget_be_spent_twice(folder: Path, kills: int, seed: int) -> None:
     """Half of the kills are at calls of functions: some of them come between the two, however fast the machine is."""

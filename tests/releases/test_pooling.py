@@ -347,7 +347,7 @@ def refusals() -> dict[str, tuple[Any, Said]]:
     }
 
 
-@pytest.mark.long(sets=4)
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize("name", refusals())
 def test_what_cannot_be_pooled_is_refused_with_the_reason(name: str) -> None:
     releases, said = refusals()[name]

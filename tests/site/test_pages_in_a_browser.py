@@ -119,7 +119,7 @@ def test_faults_of_a_page_are_found(browser: Any, tmp_path: Path) -> None:
     assert any(fault.startswith("image-alt") for fault in opened.inaccessible())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_planner_page_is_for_every_screen_and_every_reader(browser: Any, tmp_path: Path, width: int) -> None:
     columns = [dpm.Numeric(f"x{place}", 0, 100) for place in range(5)]
