@@ -49,7 +49,7 @@ def test_answers_do_not_contradict_each_other(tmp_path: Path) -> None:
     assert contradictions == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "epsilon"), [("made", 0.3), ("adult", 1.0), ("made", 4.0)])
 def test_a_quantity_has_one_estimate_at_every_level(name: str, epsilon: float) -> None:
     found = Found()
@@ -146,7 +146,7 @@ def test_the_search_finds_planted_contradictions(function: Any, before: str, aft
     assert contradictions
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["made", "adult", "airfoil", "survey"])
 def test_groups_counts_and_forecasts_do_not_contradict_themselves(name: str) -> None:
     assert others_contradict(0, name) == []

@@ -697,7 +697,7 @@ def test_the_forecast_says_what_derived_features_cost_in_noise() -> None:
     assert less.derived_cost is None
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_forecast_says_what_robust_errors_would_cost() -> None:
     schema = EVERYTHING.without_derived
     told = dpm.forecast(schema, n_rows=1024, rho=0.5, robust=["age", "hours"], mechanism="gaussian")
