@@ -74,6 +74,10 @@ class CrossTable(Answer):
         Most rows of one privacy unit: factor of the sampling variance.
     some_missing : bool
         True if values of the columns can be missing.
+    population : float or None
+        Public size of the population that weighted rows stand for.
+    population_error : ndarray of shape (k + 1, l + 1) or None
+        SDs of ``population_counts`` by noise and sampling; None without a public population.
     warning : str
     release : Moments or None
         None of a table of noisy counts.
@@ -94,18 +98,28 @@ class CrossTable(Answer):
     level: float
     rows_per_unit: int = 1
     some_missing: bool = False
+    population: float | None = None
+    population_error: FloatArray | None = None
     warning: str = ""
     release: Moments | None = None
 
     facts = (
         *("by", "other", "rows", "columns: labels", "counts", "noise", "n_rows", "degrees", "statistic", "p_value"),
-        *("level", "verdict", "warning"),
+        *("population_counts?", "population_error?", "level", "verdict", "warning"),
     )
 
     @property
     def margins(self) -> tuple[IntegerArray, IntegerArray]:
         """Sums of the counts over each row and over each column."""
         return self.counts.sum(axis=1), self.counts.sum(axis=0)
+
+    @property
+    def population_counts(self) -> FloatArray | None:
+        """People of each cell, as shares of the population, margins last, (k + 1, l + 1); None if its size is not public."""
+        if self.population is None:
+            return None
+        across, down = self.margins
+        return np.block([[self.counts, across[:, None]], [down, down.sum()]]) * (self.population / self.n_rows)
 
     @cached_property
     def _ratios(self) -> Estimates:
@@ -152,8 +166,10 @@ class CrossTable(Answer):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        rows = _with_noise(self.n_rows, self.margin_noise[2])
-        return (f"{self.by} by {self.other}: {rows} rows{' with both' if self.some_missing else ''}",)
+        kind = "rows" if self.release is None or self.release.weighting is None else "effective rows"
+        rows = f"{_with_noise(self.n_rows, self.margin_noise[2])} {kind}{' with both' if self.some_missing else ''}"
+        people = "" if self.population is None else f", as shares of {self.population:,.0f} people"
+        return (f"{self.by} by {self.other}: {rows}{people}",)
 
     def table(self) -> list[tuple[str, ...]]:
         """Return a line per level of the first column, its margin last."""
@@ -162,6 +178,16 @@ class CrossTable(Answer):
             for margin, noise in zip(self.margins, self.margin_noise[:2], strict=True)
         )
         given = self._given_by_margins.tolist()
+        if (people := self.population_counts) is not None and self.population_error is not None:
+            pairs = zip(people.ravel().tolist(), self.population_error.ravel().tolist(), strict=True)
+            texts = [
+                f"{rounded(*pair)} ± {rounded(pair[1], pair[1])}" if pair[1] else f"{pair[0]:,.0f}" for pair in pairs
+            ]
+            of_people = np.array(texts, dtype=object).reshape(people.shape)
+            for i, j in np.argwhere(~self._given_by_margins):
+                of_people[i, j] = f"below {self.below[i, j] * people[-1, -1] / self.counts.sum():,.0f}"
+            with_margin = zip((*self.rows, "total"), of_people.tolist(), strict=True)
+            return [("", *self.labels, "total"), *((name, *map(str, line)) for name, line in with_margin)]
         lines = []
         for name, *cells, total in zip(
             self.rows, self.counts.tolist(), self.below.tolist(), given, across, strict=True
@@ -201,7 +227,9 @@ class CrossTable(Answer):
         low, high = rounded(least, least), rounded(most, most)
         span = f"± {low}" if low == high else f"± {low} to {high}"
         return (
-            f"noise on a count: {span} (1 SD, before negative counts were corrected)",
+            "±: 1 SD, privacy noise and sampling together"
+            if self.population is not None
+            else f"noise on a count: {span} (1 SD, before negative counts were corrected)",
             "“below”: noise does not distinguish the cell from an empty one; its largest count (95 % confidence)"
             if self.below.any()
             else "",
@@ -268,7 +296,17 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
     if by == other:
         raise InputValueError(f"a cross table is of two columns, and both are {shown(by)}: name another")
     joint, noise, privacy, rows = _joint_counts(release, first, second)
-    statistic, degrees, p_value = independence_test(joint, privacy, release.privacy.rows_per_unit * rows, release.noise)
+    across, down = np.ones(len(first.names)), np.ones(len(second.names))
+    dependence, population = float(release.privacy.rows_per_unit), None
+    if (weighting := release.weighting) is not None:
+        across, down = (
+            weighting.of_groups(levels.weights, levels.features, release.mean[list(levels.features)])
+            for levels in (first, second)
+        )
+        population = weighting.population
+        dependence *= float(weighting.stated[[*first.features, *second.features]].max())
+    weights = np.maximum(across[:, None] + down - 1.0, 0.25)
+    statistic, degrees, p_value = independence_test(joint, privacy, dependence * rows, release.noise, weights)
     counts = _feasible_counts(release, first, second)
     some_missing = PresentRows.of(release, first.features[0], second.features[0]) is not None
     if some_missing:  # of the rows with both
@@ -280,6 +318,15 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
             0.0 if release.count_is_public else math.nan if release.noise is None else release.noise.count_variance
         )
         margin_noise = first.noisy_counts(release)[1], second.noisy_counts(release)[1], math.sqrt(of_rows)
+    population_error = None
+    if population is not None:
+        shares = np.block([[counts, counts.sum(1)[:, None]], [counts.sum(0), counts.sum()]]) / max(round(rows), 1)
+        ratios = np.block([[weights, across[:, None]], [down, 1.0]])
+        of_counts = np.block([[noise, margin_noise[0][:, None]], [margin_noise[1], 0.0]]) ** 2
+        of_counts += (shares * margin_noise[2]) ** 2  # what they are divided by is noisy as well
+        of_counts[-1, -1] = ((1.0 - shares[-1, -1]) * margin_noise[2]) ** 2
+        of_counts += dependence * rows * np.maximum(shares * ((1.0 - 2.0 * shares) * ratios + shares), 0.0)
+        population_error = np.sqrt(of_counts) * (population / rows)
     return CrossTable(
         by=by,
         other=other,
@@ -287,6 +334,8 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
         labels=second.names,
         counts=counts,
         noise=noise,
+        population=population,
+        population_error=population_error,
         below=counts_below(joint, noise, counts, release.noise),
         margin_noise=margin_noise,
         n_rows=round(rows),
@@ -315,14 +364,21 @@ def counts_below(
 
 
 def independence_test(
-    joint: FloatArray, privacy: FloatArray, rows: float, law: NoiseLaw | CountNoise | None
+    joint: FloatArray,
+    privacy: FloatArray,
+    rows: float,
+    law: NoiseLaw | CountNoise | None,
+    weights: FloatArray | None = None,
 ) -> tuple[float, int, float]:
     """Return χ² of the score test of independence, its degrees of freedom and its p-value."""
     # `joint` are noisy counts without bias, shape (k, l); `privacy` is the covariance of their noise, shape (kl, kl).
-    # `rows` is the number of rows, times the most rows of a privacy unit: it scales the sampling variance.
+    # `rows` is the number of rows, times the most rows of a privacy unit: it scales the sampling variance, and so do the
+    # mean `weights` of the rows in a cell, over that of all, (k, l).
     p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
     expected = np.outer(p, q).ravel()
-    sampling = rows * (np.diag(expected) - np.outer(expected, expected))
+    sampling = rows * (
+        np.diag(expected if weights is None else expected * weights.ravel()) - np.outer(expected, expected)
+    )
     # (I − p1ᵀ) J (I − 1qᵀ): what is left of the counts when margins are taken away
     doubly = np.kron(np.eye(len(p)) - np.outer(p, np.ones(len(p))), np.eye(len(q)) - np.outer(q, np.ones(len(q))))
     wanted = (len(p) - 1) * (len(q) - 1)

@@ -23,7 +23,15 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval, within_bounds
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of
-from dpmoments.analysis.released import Moments, cautions_in_full, dates_in, indices_of, named_features, pairs_of_levels
+from dpmoments.analysis.released import (
+    Moments,
+    by_squared_weights,
+    cautions_in_full,
+    dates_in,
+    indices_of,
+    named_features,
+    pairs_of_levels,
+)
 from dpmoments.analysis.resolvability import hidden_by_noise
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.moments.law import NoiseLaw
@@ -316,6 +324,12 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
     >>> found.standard_deviation.round(2), found.rows_text
     (array([0.29, 0.29]), '50,000 (public, exact)')
     """
+    result = described(release)
+    return result if columns is None else result.part(sorted(named_features(release, columns, word="columns")))
+
+
+def described(release: Moments, *, tested: bool = True) -> Description:
+    """Describe all features, by default with tests of shares and standard deviations against 0, which take longer."""
     names, with_mean, with_count = release.feature_names, release.noisy_sum is not None, release.noisy_count is not None
     unknown = np.full(len(release.feature_names), np.nan)
     spread = unknown
@@ -323,21 +337,20 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
         variance = np.diag(release.covariance if with_mean else release.second_moment)
         spread = np.sqrt(np.where(variance >= 0, variance, np.nan))  # negative: a release without repair
     noise, shared = mean_noise(release)
-    unclear = _unclear_shares(release, noise)
-    deviation_noise, below = (
-        _deviation_noise(release, spread, unclear) if with_mean else (unknown, np.zeros(len(unknown)))
-    )
+    unclear, deviation_noise, below = np.zeros(len(unknown), dtype=bool), unknown, np.zeros(len(unknown))
+    if tested:
+        unclear = _unclear_shares(release, noise)
+    if tested and with_mean:
+        deviation_noise, below = _deviation_noise(release, spread, unclear)
     rows = float(release.sample_size) if with_count else math.nan
-    weighting, hidden = release.weighting, None
-    if weighting is not None and weighting.clipped:
-        hidden = _BIAS_OF_CAP * weighting.clipped * np.nan_to_num(spread, nan=0.0)
+    weighting = release.weighting
     present = np.ones(len(unknown)) if release.present is None else release.present
     opposites = {first + 1: first for first, near_one in pairs_of_levels(release) if near_one}
     location = LocalMoments.of(release).location if with_mean else None
     if location is not None:
         for second, first in opposites.items():  # limits of both levels hold together
             location[second], noise[second], shared[second] = 1.0 - location[first], noise[first], -shared[first]
-    result = Description(
+    return Description(
         feature_names=names,
         mean=release.mean if with_mean else None,
         mean_noise=noise,
@@ -358,13 +371,12 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
         divisor_noise=None
         if weighting is None or release.noise is None
         else math.sqrt(release.noise.count_variance) / rows,
-        hidden_by_cap=hidden,
+        hidden_by_cap=None if weighting is None else weighting.hidden_by_cap(spread),
         scaled_rows=_SCALED if any(rule.code == "rows-scaled-to-ball" for rule in release.privacy.rules) else "",
         warning=cautions_in_full(release),
         opposites={names[second]: names[first] for second, first in opposites.items()},
         dates=dates_in(release.schema),
     )
-    return result if columns is None else result.part(sorted(named_features(release, columns, word="columns")))
 
 
 def _unclear_shares(release: Moments, noise: FloatArray) -> BoolArray:
@@ -413,8 +425,10 @@ def _sampling_variance(release: Moments, mean_noise: FloatArray) -> FloatArray:
     unit = moments.unit**2 / max(moments.independent_rows - 1.0, 1.0)
     if release.present is not None:  # a mean is of the rows with a value
         unit = unit / release.present
-    if release.weighting is not None:
-        unit = unit * release.weighting.of_means(np.nan_to_num(moments.location), variances.of_share)
+    if (weighting := release.weighting) is not None:
+        p = np.where(variances.of_share, np.clip(moments.location, 1e-9, 1.0 - 1e-9), 0.5)
+        own, change = (each[:, None, None] for each in (p * (1.0 - p), np.diag(weighting.spread)))
+        unit = unit * weighting.stated * (by_squared_weights(own, change) / own)[:, 0, 0]
     sampling = np.maximum(variances.values, 0.0) / moments.n_rows * unit
     noise = np.nan_to_num(variances.noise_per_row(moments), nan=0.0) * unit
     total = sampling + np.nan_to_num(mean_noise, nan=0.0) ** 2
@@ -441,8 +455,6 @@ def _deviation_noise(
     return result, np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0)
 
 
-_BIAS_OF_CAP = 1.5
-"""Largest measured bias of a mean, in SDs, over the share of the weight that a cap takes."""
 _MAX_FEATURES = 12
 _MAX_TEXT_LENGTH = 2000
 _MAX_NAME_LENGTH = 48

@@ -18,7 +18,15 @@ from dpmoments.analysis.functionals import (
     covariance_of_gaps,
     describe_law,
 )
-from dpmoments.analysis.released import Moments, cautions_by_code, indices_of, named_features, needs_mean
+from dpmoments.analysis.released import (
+    Moments,
+    Weighting,
+    by_squared_weights,
+    cautions_by_code,
+    indices_of,
+    named_features,
+    needs_mean,
+)
 from dpmoments.analysis.resolvability import (
     holds_among_all,
     p_values,
@@ -70,6 +78,7 @@ class MomentErrors:
     feature_names: tuple[str, ...]  # in the release's order
     on_mean: FloatArray  # (k, k + 1, k + 1), weights of every mean on Σ w wᵀ of the constant and the features
     on_covariance: FloatArray  # (k, k, k + 1, k + 1)
+    weighting: Weighting | None  # of a release of weighted rows
 
     @classmethod
     def of(cls, release: Moments, features: Sequence[int]) -> MomentErrors:
@@ -106,7 +115,8 @@ class MomentErrors:
         names = tuple(release.feature_names[feature] for feature in sorted(features))
         upper = np.triu_indices(k, 1)
         on_covariance[upper] = np.swapaxes(on_covariance, 0, 1)[upper]
-        return cls(mean, (covariance + covariance.T) / 2.0, moments, chosen, names, on_mean, on_covariance)
+        covariance = (covariance + covariance.T) / 2.0
+        return cls(mean, covariance, moments, chosen, names, on_mean, on_covariance, release.weighting)
 
     @cached_property
     def _spread(self) -> FloatArray:
@@ -133,7 +143,10 @@ class MomentErrors:
         joint = np.clip(both + p * q, max(0.0, p + q - 1.0), min(p, q))
         of_share = of_mean + np.diagonal(of_covariance, axis1=1, axis2=2) * (1.0 - 2.0 * self.mean)
         result = np.zeros((len(of_mean), len(of_mean)))
-        for u, v, share in ((1, 1, joint), (1, 0, p - joint), (0, 1, q - joint), (0, 0, 1.0 - p - q + joint)):
+        cells, shares = np.array([[1, 1], [1, 0], [0, 1], [0, 0]]), [joint, p - joint, q - joint, 1.0 - p - q + joint]
+        if self.weighting is not None:
+            shares *= self.weighting.of_cells(cells, self.mean, self.covariance, self.features)
+        for (u, v), share in zip(cells, shares, strict=True):
             change = of_share @ np.array([u - p, v - q]) + 2.0 * of_covariance[:, 0, 1] * ((u - p) * (v - q) - both)
             result += share * np.outer(change, change)
         first, second = self.features
@@ -144,15 +157,21 @@ class MomentErrors:
     def sampling(self, of_mean: FloatArray, of_covariance: FloatArray) -> FloatArray:
         """Return the covariance of m functions by sampling, for normal rows."""
         spread = self._spread
+        of_means = spread
+        if (weighting := self.weighting) is not None:
+            root = np.sqrt(weighting.stated[self.features])
+            change = weighting.spread[np.ix_(self.features, self.features)]
+            of_means = by_squared_weights(spread, change) * np.outer(root, root)
+            spread = spread * np.sqrt(np.outer(root, root))
         gaps, joint_gaps = self.moments.gaps[self.features], self.moments.joint_gaps
         between = of_covariance @ spread
         result = 2.0 * np.einsum("aij,bji->ab", between, between, optimize=True)
-        of_means = spread
         if gaps.any():
             joint = joint_gaps[np.ix_(self.features, self.features)]
             own = 1.0 + gaps
-            of_means = spread * np.outer(own, own) / (joint + own[:, None] + gaps)
-            np.fill_diagonal(of_means, np.diag(spread) * own)
+            diagonal = np.diag(of_means) * own
+            of_means = of_means * np.outer(own, own) / (joint + own[:, None] + gaps)
+            np.fill_diagonal(of_means, diagonal)
             result += covariance_of_gaps(of_covariance, spread, gaps, joint)
         result += of_mean @ of_means @ of_mean.T
         return np.asarray(result / self.moments.independent_rows)
@@ -316,6 +335,9 @@ def estimates_of(
     degrees = max(errors.moments.independent_rows - 1.0, 1.0)
 
     def reach(half: FloatArray) -> FloatArray:
+        if errors.weighting is not None:
+            deviations = np.sqrt(np.maximum(np.diag(errors.covariance), 0.0))
+            half = half + np.abs(of_mean) @ errors.weighting.hidden_by_cap(deviations)
         return np.where(known, _reach(errors, scaled, value, of_mean, of_covariance, half), np.nan)
 
     return estimates_of_errors(

@@ -6,7 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from keyword import iskeyword
 from typing import Any
@@ -123,7 +123,9 @@ class WithTerms(Moments):
             "noisy_sum": None if base.noisy_sum is None else carried @ base.noisy_sum,
             "center": None if base.center is None else carried @ base.center,
         }
-        return cls(**values, base=base, terms=terms, carried=carried)
+        result = cls(**values, base=base, terms=terms, carried=carried)
+        weighting = None if base.weighting is None else base.weighting.carried(result.weights[:, 1:])
+        return replace(result, weighting=weighting)
 
     @property
     def weights(self) -> FloatArray:

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, format_level, in_floating_point
 from dpmoments.analysis.correlations import correlations
-from dpmoments.analysis.description import describe
-from dpmoments.analysis.group_means import group_means
+from dpmoments.analysis.description import described
+from dpmoments.analysis.group_means import means_by
 from dpmoments.analysis.regression import ols
 from dpmoments.analysis.released import Moments
 from dpmoments.base.arrays import FloatArray
@@ -153,11 +153,11 @@ _Ends = tuple[Sequence[str], FloatArray, FloatArray, FloatArray]
 def _means(release: Moments, goal: Goal) -> _Ends:
     [names] = goal.features(release.schema.columns)
     if goal.by is None:
-        found = describe(release)[list(names)]
+        found = described(release, tested=False)[list(names)]
         lower, upper = found.conf_int(goal.level).T
         assert found.mean is not None, "intervals need the mean"
         return names, lower, upper, np.where(found.mean_is_noise, np.nan, found.mean)
-    groups = group_means(release, goal.by, names, level=goal.level)
+    groups = means_by(release, goal.by, names, goal.level, tested=False)
     several = len(names) > 1
     cells = [f"{name}, {group}" if several else group for name in names for group in groups.groups]
     return cells, groups.lower.ravel(), groups.upper.ravel(), groups.mean.ravel()
@@ -166,7 +166,7 @@ def _means(release: Moments, goal: Goal) -> _Ends:
 def _differences(release: Moments, goal: Goal) -> _Ends:
     [names] = goal.features(release.schema.columns)
     assert goal.by is not None, "the goal was checked"
-    found = group_means(release, goal.by, names, level=goal.level).differences
+    found = means_by(release, goal.by, names, goal.level, tested=False).differences
     several = len(names) > 1
     pairs = [f"{one} − {other}" for one, other in found.pairs]
     cells = [f"{name}, {pair}" if several else pair for name in names for pair in pairs]

@@ -519,7 +519,12 @@ def _ratio_intervals(
 
 
 def differences_of_means(
-    sums: GroupSums, bounds: tuple[float, float], level: float, degrees: FloatArray | None = None
+    sums: GroupSums,
+    bounds: tuple[float, float],
+    level: float,
+    degrees: FloatArray | None = None,
+    *,
+    tested: bool = True,
 ) -> tuple[FloatArray, ...]:
     """Return ends, noise, sampling error and p-value of the difference of every pair of groups."""
     # It combines the intervals of two means and the correlation of their noise (Zou & Donner 2008).
@@ -550,17 +555,17 @@ def differences_of_means(
             a - b + _combined(high - a, b - low_other, shared),
         )
 
-    half_width = half_widths(noise)
     degrees = sums.sampling_degrees if degrees is None else degrees
 
     def excludes_zero(z: FloatArray) -> BoolArray:
-        lower, upper = at(*(half_width(z, share[group], degrees[group]) for group in (one, other)))
+        lower, upper = at(*(half_widths(noise)(z, share[group], degrees[group]) for group in (one, other)))
         return (lower > 0.0) | (upper < 0.0)
 
     half = deviations_for(level, noise, of_mean, sampling, degrees)
     lower, upper = at(half[one], half[other])
     deviations = [np.sqrt(part) * sums.unit for part in parts]
-    return lower, upper, *deviations, p_by_inversion(excludes_zero, one.shape)
+    p_value = p_by_inversion(excludes_zero, one.shape) if tested else np.full(one.shape, np.nan)
+    return lower, upper, *deviations, p_value
 
 
 def _combined(first: FloatArray, second: FloatArray, correlation: FloatArray) -> FloatArray:
@@ -726,7 +731,11 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     >>> found.mean.round(), found.differences.verdict
     (array([[25., 15.]]), (('region=north higher',),))
     """
-    level = confidence_level(level)
+    return means_by(release, by, of, confidence_level(level))
+
+
+def means_by(release: Moments, by: str, of: Sequence[str] | None, level: float, *, tested: bool = True) -> GroupMeans:
+    """Return the means of groups, with p-values of their differences, which take most of the time, if ``tested``."""
     if release.noisy_sum is None:
         raise needs_mean("group means")
     levels = Levels.of(release, by)
@@ -753,7 +762,9 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
     least, greatest = np.array(bounds).T[:, :, None]
     lower, upper = (np.clip(end, least, greatest) for end in holding(lower, upper, result))
     unknown = lost | (~estimable(lower, upper, least, greatest) & (privacy > sampling) & (law is not None))
-    differences = [differences_of_means(each, limits, level) for each, limits in zip(sums, bounds, strict=True)]
+    differences = [
+        differences_of_means(each, limits, level, tested=tested) for each, limits in zip(sums, bounds, strict=True)
+    ]
     one, other = np.triu_indices(len(lost), 1)
     of_pairs = result[:, one] - result[:, other]
     low_pairs, high_pairs, privacy_pairs, sampling_pairs, p_pairs = (

@@ -14,10 +14,10 @@ from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_pro
 from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, indicator_mask, joint_gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Moments, rows_per_independent
+from dpmoments.analysis.released import Moments, by_squared_weights, rows_per_independent
 from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
-from dpmoments.base.arrays import FloatArray, IntegerArray
+from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.base.errors import InputValueError
 from dpmoments.moments.law import NoiseLaw
 
@@ -152,6 +152,7 @@ class NormalEquations:
     # (k + 1,) or None, missing over present values of the regressors and the target; None without missing values
     gaps: FloatArray | None = None
     joint_gaps: FloatArray | None = None  # (k + 1, k + 1) or None, see `LocalMoments`
+    weighted: FloatArray | None = None  # (k, k) or None, M_AA by squared weights less M_AA
 
     @classmethod
     def of(
@@ -180,7 +181,11 @@ class NormalEquations:
             joint_gaps = np.pad(joint_gaps_of(release)[np.ix_(used, used)], (lead, 0))
         moments = design_map @ whole @ design_map.T
         moments = (moments + moments.T) / 2.0
-        n_rows = float(whole[0, 0])
+        n_rows, weighted = float(whole[0, 0]), None
+        if release.weighting is not None:
+            mean, moved = whole[0, 1:] / n_rows, release.weighting.shift / scale
+            about = release.weighting.spread / np.outer(scale, scale) + np.outer(mean, moved) + np.outer(moved, mean)
+            weighted = n_rows * design_map[:-1] @ bordered(0.0, moved, about) @ design_map[:-1].T
         units, offset, repaired = slopes, 0.0, None
         of_one_column = (
             chosen.intercept and len({release.column_names[feature] for feature in chosen.unmerged or features}) == 1
@@ -213,6 +218,7 @@ class NormalEquations:
             rows_per_unit=rows_per_independent(release, chosen.target),
             gaps=gaps,
             joint_gaps=joint_gaps,
+            weighted=weighted,
         )
 
     @cached_property
@@ -272,7 +278,9 @@ class NormalEquations:
         # It is S_AA, or what `products` give, times dependence.
         if self.shape is not None:
             return self.shape
-        result = self.psd_gram if self._robust_shape is None else self._robust_shape
+        result = self._robust_shape
+        if result is None:
+            result = self.psd_gram if self.weighted is None else by_squared_weights(self.psd_gram, self.weighted)
         return self.rows_per_unit * (result if self.gaps is None else result + self._shape_of_gaps(self.gaps))
 
     def _shape_of_gaps(self, gaps: FloatArray) -> FloatArray:

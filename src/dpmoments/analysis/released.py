@@ -14,7 +14,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.available_cases import AvailableCases
-from dpmoments.base.arrays import BoolArray, FloatArray, bordered
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputKeyError, InputTypeError, InputValueError, listed, meant, shown
 from dpmoments.base.message import Message, messages_of
@@ -159,7 +159,11 @@ def features_entry(schema: Schema, *, mean: bool) -> dict[str, Any]:
 
 
 _MOST_UNEVEN = 4.0
-"""Limit on the ratio of the mean weights of a level and of all rows, which noise may exceed."""
+"""Limit on the ratio of the mean weights of some rows and of all rows, which noise may exceed."""
+_BIAS_OF_CAP = 1.5
+"""Largest measured bias of a mean, in SDs, over the share of the weight that a cap takes."""
+_SINGULAR = 1e-6
+"""A direction of less than this share of the largest variance has none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,35 +171,59 @@ class Weighting:
     """Facts about the sampling weights of a release, from its noisy answers and public numbers."""
 
     column: str
+    population: float | None  # public size of the population
     sum_of_weights: float
     effective_n: float
     clipped: float | None  # share of the population's weight that the cap takes; None if the population is not public
-    # (d,), mean weight where a level or Boolean is 1, over that of all rows, both weighted; 1 for numbers, or if unknown
-    of_levels: FloatArray
+    # with `spread`: (d,) and (d, d), means, and covariance about the mean, if rows counted by their squared weights, less
+    # those by their weights; of levels and Booleans, 0 for numbers, and if noise hides it
+    shift: FloatArray
+    spread: FloatArray
     # (d,), factors by which stated design effects change sampling variances beyond the effective number of rows
     stated: FloatArray
+
+    def carried(self, weights: FloatArray) -> Weighting:
+        """Return the facts for linear combinations of the features, shape (m, d)."""
+        stated = np.where(weights != 0.0, self.stated, 0.0).max(axis=1, initial=0.0)
+        return replace(self, shift=weights @ self.shift, spread=weights @ self.spread @ weights.T, stated=stated)
+
+    def hidden_by_cap(self, deviations: FloatArray) -> FloatArray:
+        """Return what the cap may hide of means, by the standard deviations."""
+        return np.asarray(_BIAS_OF_CAP * (self.clipped or 0.0) * np.nan_to_num(deviations, nan=0.0))
 
     def of_groups(self, weights: FloatArray, features: Sequence[int], shares: FloatArray) -> FloatArray:
         """Return the rows of groups over their effective rows, both as shares of all, shape (k,).
 
         A group is 1 in ``weights`` @ (1, its features), whose means are ``shares``.
         """
-        ratios = np.append(1.0, self.of_levels[list(features)])
-        means = np.append(1.0, np.clip(shares, 0.0, 1.0))
-        own = np.maximum(weights @ means, np.finfo(float).tiny)
-        return np.asarray(np.clip(weights @ (means * ratios) / own, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
+        own = np.maximum(weights @ np.append(1.0, np.clip(shares, 0.0, 1.0)), np.finfo(float).tiny)
+        ratios = 1.0 + weights[:, 1:] @ self.shift[list(features)] / own
+        return np.asarray(np.clip(ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
 
-    def of_means(self, shares: FloatArray, of_share: BoolArray) -> FloatArray:
-        """Return factors of the sampling variances of means, shape (d,); of shares by level."""
-        p = np.clip(shares, 0.0, 1.0 - 1e-9)
-        by_level = np.clip(((1.0 - 2.0 * p) * self.of_levels + p) / (1.0 - p), 1.0 / _MOST_UNEVEN, _MOST_UNEVEN)
-        return np.asarray(self.stated * np.where(of_share & (self.stated == 1.0), by_level, 1.0))
+    def of_cells(
+        self, cells: FloatArray, mean: FloatArray, covariance: FloatArray, features: IntegerArray
+    ) -> FloatArray:
+        """Return the mean weights of rows with these values over that of all rows, as linear in the values."""
+        slopes = np.linalg.lstsq(covariance, self.shift[features], rcond=None)[0]
+        return np.asarray(np.clip(1.0 + (cells - mean) @ slopes, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
 
     @property
     def note(self) -> Message:
         """Statement under every answer."""
         facts: dict[str, Any] = {"column": self.column, "total": self.sum_of_weights, "effective": self.effective_n}
         return Message("weighted-rows", **facts, **({} if self.clipped is None else {"clipped": self.clipped}))
+
+
+def by_squared_weights(spread: FloatArray, change: FloatArray) -> FloatArray:
+    """Return ``spread + change``, in which no combination has less than 1/4 of its variance, or over 4 times it."""
+    values, vectors = np.linalg.eigh(spread)
+    kept = values > _SINGULAR * np.abs(values).max(axis=-1, keepdims=True)
+    root = np.sqrt(np.where(kept, values, 1.0))
+    whitened = vectors * np.where(kept, 1.0 / root, 0.0)[..., None, :]
+    ratios, turned = np.linalg.eigh(np.swapaxes(whitened, -1, -2) @ change @ whitened)
+    ratios = np.clip(1.0 + ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN)
+    carried = (vectors * np.where(kept, root, 0.0)[..., None, :]) @ turned
+    return np.asarray((carried * ratios[..., None, :]) @ np.swapaxes(carried, -1, -2))
 
 
 _ROUNDING = 256.0 * float(np.finfo(float).eps)

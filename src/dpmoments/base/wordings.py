@@ -215,8 +215,10 @@ def _rows_weighted(facts: Facts) -> str:
 
 def _weighted_rows(facts: Facts) -> str:
     lost = f"; {facts['clipped']:.1%} of the weight is above its cap".replace("%", " %") if "clipped" in facts else ""
+    sum_of_weights = float(facts["total"])  # type: ignore[arg-type]
+    total = format(sum_of_weights, ",.0f" if sum_of_weights >= 1000.0 else ".6g")
     return (
-        f"Weighted by {facts['column']} to {facts['total']:,.6g}; effective sample size {facts['effective']:,.0f}, to which "
+        f"Weighted by {facts['column']} to {total}; effective sample size {facts['effective']:,.0f}, to which "
         f"numbers of rows in answers add up; as if rows were drawn independently{lost}."
     )
 

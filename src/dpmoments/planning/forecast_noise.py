@@ -13,6 +13,7 @@ import scipy
 from dpmoments.analysis.answers import Answer, Column, rounded
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.description import Description
+from dpmoments.analysis.goals import GoalResult, goal_results
 from dpmoments.analysis.released import chosen_features, correlation_of, unrelated
 from dpmoments.analysis.resolvability import POWER, estimable, half_widths, smallest_seen
 from dpmoments.base.arrays import BoolArray, FloatArray
@@ -24,6 +25,7 @@ from dpmoments.planning.typical_table import TypicalTable, noise_chances
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.schema.goals import Goal
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.imagined import imagined_release
 
@@ -150,6 +152,13 @@ class ForecastNoise(Answer):
     typical: TypicalTable
     n_rows: int
     _known: dict[tuple[int, ...], FloatArray] = field(default_factory=dict, repr=False)
+    _results: dict[Goal, GoalResult] = field(default_factory=dict, repr=False)
+
+    def results(self, goals: Sequence[Goal]) -> tuple[GoalResult, ...]:
+        """Return how precise the answers are that goals name."""
+        new = [goal for goal in goals if goal not in self._results]
+        self._results.update(zip(new, goal_results(self.release, new), strict=True))
+        return tuple(self._results[goal] for goal in goals)
 
     @cached_property
     def description(self) -> Description:

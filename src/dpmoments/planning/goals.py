@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpmoments.analysis.answers import Column
-from dpmoments.analysis.goals import GoalResult, Goals, goal_results
+from dpmoments.analysis.goals import GoalResult, Goals
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.schema.goals import Goal
 
@@ -24,9 +24,13 @@ _ROWS = tuple(digits * 10**power for power in range(10) for digits in _DIGITS)
 
 def expected(plan: ReleasePlan, goals: Sequence[Goal]) -> tuple[GoalResult, ...] | None:
     """Return what a planned release would state; None if that is not known."""
-    if plan.known_noise is None:
+    try:
+        likely = plan.likely
+    except (ValueError, OverflowError):  # no such release can be planned
         return None
-    several = [goal_results(noise.release, goals) for noise in plan.likely]
+    if not plan.mean or likely[0].release.noise is None:
+        return None
+    several = [noise.results(goals) for noise in likely]
     return tuple(map(_mean, zip(*several, strict=True)))
 
 
@@ -41,6 +45,19 @@ def _mean(results: Sequence[GoalResult]) -> GoalResult:
 def _met(plan: ReleasePlan, goals: Sequence[Goal]) -> bool:
     # one goal after the other: the first that is missed decides
     return all((results := expected(plan, [goal])) is not None and bool(results[0].met) for goal in goals)
+
+
+def _smallest(sizes: Sequence[float], start: float, met: Callable[[float], bool]) -> float | None:
+    """Return the smallest size that is enough, None if none is: by growing steps from a start, then by halving."""
+    low, high, index, factor = -1, len(sizes), bisect_left(sizes, start), 2.0
+    while high - low > 1:
+        index = min(max(index, low + 1), high - 1)
+        low, high = (low, index) if met(sizes[index]) else (index, high)
+        index = (low + high) // 2
+        if low < 0 or high == len(sizes):
+            index = bisect_left(sizes, sizes[high] / factor if low < 0 else sizes[low] * factor)
+            factor **= 2
+    return sizes[high] if high < len(sizes) else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,8 +83,12 @@ class ForecastGoals(Goals):
         results = expected(setting, goals) if goals else None
         if results is None:
             return None
-        found = (bisect_left(_SIZES, True, key=lambda size: _met(setting.with_budget(size), [goal])) for goal in goals)
-        return cls(results, setting, tuple(_SIZES[index] if index < len(_SIZES) else None for index in found))
+        budgets, start = list[float | None](), setting.size_of_budget
+        for goal in goals:
+            of_goal = [goal]
+            budgets.append(_smallest(_SIZES, start, lambda size: _met(setting.with_budget(size), of_goal)))  # noqa: B023
+            start = budgets[-1] or start
+        return cls(results, setting, tuple(budgets))
 
     def at(self, size: float) -> ForecastGoals:
         """Return the goals at another budget that meets them."""
@@ -94,9 +115,9 @@ class ForecastGoals(Goals):
     @cached_property
     def rows_for_all(self) -> int | None:
         """Smallest number of rows that meets all goals at this budget; None if 10¹² are not enough."""
-        setting = self.setting
-        index = bisect_left(_ROWS, True, key=lambda rows: _met(replace(setting, n_rows=rows), self.goals))
-        return _ROWS[index] if index < len(_ROWS) else None
+        setting, goals = self.setting, self.goals
+        found = _smallest(_ROWS, setting.n_rows, lambda rows: _met(replace(setting, n_rows=int(rows)), goals))
+        return None if found is None else int(found)
 
     @property
     def dear(self) -> Goal:

@@ -35,7 +35,7 @@ from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.sources.opening import Table, columns_of_array, open_source
 from dpmoments.rows.units import ROUNDS
-from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
+from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric, WeightColumn
 from dpmoments.schema.constraints import require_unweighted, schema_of_tables
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn
@@ -582,10 +582,8 @@ def _of_column(facts: ColumnFacts, n_rows: int) -> Iterator[Verdict]:
     if facts.missing:
         words = f"{_of(facts.missing, n_rows, f'cells of {name}')} are missing"
         words += f" or infinite ({facts.infinite:,})" if facts.infinite else ""
-        stopped = (
-            ", and the column's rule is missing: error. Choose available (the rows count in the other columns) or drop in the "
-            "schema, or clean the table"
-        )
+        others = "" if isinstance(column, WeightColumn) else "available (the rows count in the other columns) or "
+        stopped = f", and the column's rule is missing: error. Choose {others}drop in the schema, or clean the table"
         if column.missing == "available" and not facts.infinite and facts.missing < _MAX * n_rows:
             yield Verdict(Seriousness.AS_ASKED, facts.missing / n_rows, f"{facts.missing:,} of {n_rows:,}")
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
@@ -29,7 +29,7 @@ from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments, Weighting
 from dpmoments.analysis.scales import cancorr, cronbach_alpha, factor_analysis, mcdonald_omega, tetrachoric
 from dpmoments.analysis.synthetic import synthetic_rows
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputAttributeError, InputValueError, meant
 from dpmoments.base.message import Message
@@ -322,7 +322,7 @@ class AvailableRelease(MomentRelease):
         }
         if (weighting := drawn.weighting) is not None:
             d = values["schema"].n_features
-            values["weighting"] = replace(weighting, of_levels=weighting.of_levels[:d], stated=weighting.stated[:d])
+            values["weighting"] = weighting.carried(np.eye(d, len(weighting.shift)))
         return cls(**values, drawn=drawn)
 
     @property
@@ -393,7 +393,7 @@ class WeightedRelease(MomentRelease):
         clipped = None
         if weight.population is not None and drawn.privacy.privacy_unit is None:  # a unit's further rows do not count
             clipped = max(1.0 - count * cap / weight.population, 0.0)
-        times = _times(drawn, effective)
+        times, stated = _times(drawn, effective), _stated(schema, effective / rows)
         units = (drawn.encoding.scale[:d] / schema.encoding().scale) * math.sqrt(times)
         values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)} | {
             "schema": schema,
@@ -403,7 +403,13 @@ class WeightedRelease(MomentRelease):
             "center": None if drawn.center is None else drawn.center[:d] * units / math.sqrt(times),
             "noise_model": None,
             "weighting": Weighting(
-                weight.name, count * cap, effective, clipped, _of_levels(drawn, d), _stated(schema, effective / rows)
+                weight.name,
+                weight.population,
+                count * cap,
+                effective,
+                clipped,
+                *_by_squared_weights(drawn, d, stated == 1.0),
+                stated,
             ),
         }
         return cls(**values, drawn=drawn, rows=rows)
@@ -455,19 +461,25 @@ _CLEAR = 2.0
 """Noise SDs from which the mean weight of a level differs from that of all rows."""
 
 
-def _of_levels(drawn: MomentRelease, d: int) -> FloatArray:
-    """Return mean weights where levels and Booleans are 1, over the mean weight of all rows."""
-    result = np.ones(d)
+def _by_squared_weights(drawn: MomentRelease, d: int, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return what means and covariances of levels and Booleans change by if rows count by squared weights."""
+    shift, spread = np.zeros(d), np.zeros((d, d))
     if drawn.schema.n_features == d or drawn.noise is None:
-        return result
+        return shift, spread
     mean, covariance, unit = drawn.mean, drawn.covariance[:d, d], drawn.encoding.scale
     noise = np.sqrt(drawn.noise.cell_variances()[1 : d + 1, d + 1]) / drawn.sample_size * unit[:d] * unit[d]
     constraints = Constraints.of(drawn.schema, mean=True)
-    shares = [*constraints.flags, *(index for block in constraints.blocks for index in range(block.start, block.stop))]
-    for feature in shares:
-        if feature < d and 0.0 < mean[feature] < 1.0 and abs(covariance[feature]) > _CLEAR * noise[feature]:
-            result[feature] += covariance[feature] / (mean[feature] * max(mean[d], float(np.finfo(float).tiny)))
-    return np.asarray(np.maximum(result, 0.0))
+    blocks = [np.arange(d)[block.features] for block in constraints.blocks]
+    for block in [*blocks, *(np.array([flag]) for flag in constraints.flags if flag < d)]:
+        p = np.clip(mean[block], 0.0, 1.0)
+        clear = np.abs(covariance[block]) > _CLEAR * noise[block]
+        moved = np.where(clear, covariance[block] / max(mean[d], float(np.finfo(float).tiny)), 0.0)
+        shift[block] = np.maximum(moved, -p)
+        change = -np.outer(p, shift[block])
+        change += change.T
+        spread[np.ix_(block, block)] = change + np.diag(shift[block])
+    spread[~chosen], spread[:, ~chosen] = 0.0, 0.0
+    return shift, spread
 
 
 def _stated(schema: Schema, effective_share: float) -> FloatArray:
