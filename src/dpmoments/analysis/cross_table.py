@@ -115,7 +115,7 @@ class CrossTable(Answer):
 
     @property
     def population_counts(self) -> FloatArray | None:
-        """People of each cell, as shares of the population, margins last, (k + 1, l + 1); None if its size is not public."""
+        """People of each cell, margins last, (k + 1, l + 1); None without a public population."""
         if self.population is None:
             return None
         across, down = self.margins

@@ -23,15 +23,7 @@ from dpmoments.analysis.answers import (
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval, within_bounds
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of
-from dpmoments.analysis.released import (
-    Moments,
-    by_squared_weights,
-    cautions_in_full,
-    dates_in,
-    indices_of,
-    named_features,
-    pairs_of_levels,
-)
+from dpmoments.analysis.released import Moments, cautions_in_full, dates_in, indices_of, named_features, pairs_of_levels
 from dpmoments.analysis.resolvability import hidden_by_noise
 from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.moments.law import NoiseLaw
@@ -329,7 +321,7 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
 
 
 def described(release: Moments, *, tested: bool = True) -> Description:
-    """Describe all features, by default with tests of shares and standard deviations against 0, which take longer."""
+    """Describe all features; tests of shares and standard deviations against 0 take longer."""
     names, with_mean, with_count = release.feature_names, release.noisy_sum is not None, release.noisy_count is not None
     unknown = np.full(len(release.feature_names), np.nan)
     spread = unknown
@@ -425,10 +417,8 @@ def _sampling_variance(release: Moments, mean_noise: FloatArray) -> FloatArray:
     unit = moments.unit**2 / max(moments.independent_rows - 1.0, 1.0)
     if release.present is not None:  # a mean is of the rows with a value
         unit = unit / release.present
-    if (weighting := release.weighting) is not None:
-        p = np.where(variances.of_share, np.clip(moments.location, 1e-9, 1.0 - 1e-9), 0.5)
-        own, change = (each[:, None, None] for each in (p * (1.0 - p), np.diag(weighting.spread)))
-        unit = unit * weighting.stated * (by_squared_weights(own, change) / own)[:, 0, 0]
+    if release.weighting is not None:
+        unit = unit * release.weighting.of_means(np.clip(np.nan_to_num(moments.location), 0.0, 1.0))
     sampling = np.maximum(variances.values, 0.0) / moments.n_rows * unit
     noise = np.nan_to_num(variances.noise_per_row(moments), nan=0.0) * unit
     total = sampling + np.nan_to_num(mean_noise, nan=0.0) ** 2

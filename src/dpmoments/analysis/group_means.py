@@ -735,7 +735,7 @@ def group_means(release: Moments, by: str, of: Sequence[str] | None = None, *, l
 
 
 def means_by(release: Moments, by: str, of: Sequence[str] | None, level: float, *, tested: bool = True) -> GroupMeans:
-    """Return the means of groups, with p-values of their differences, which take most of the time, if ``tested``."""
+    """Return the means of groups; p-values of differences take most of the time."""
     if release.noisy_sum is None:
         raise needs_mean("group means")
     levels = Levels.of(release, by)

@@ -24,7 +24,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, holding
 from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
 from dpmoments.analysis.functionals import describe_law, without_redundant_levels
-from dpmoments.analysis.group_means import GroupSums, Levels, differences_of_means, group_means
+from dpmoments.analysis.group_means import GroupSums, Levels, differences_of_means, means_by
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance
 from dpmoments.analysis.regressors import Regressors
@@ -186,8 +186,8 @@ def t_test(
     -----
     Each group has its own variance if the schema has the product of target and level as a feature (Welch 1947), else variances
     are assumed equal: the answer says which. The test compares sums about the mean of the two groups together, so that noise on
-    their counts does not count as a difference; the interval, as in :func:`group_means` but with the quantile of t, holds 0 if
-    the test does not reject.
+    their counts does not count as a difference; the interval, as in
+    :func:`dpmoments.analysis.group_means.group_means` but with the quantile of t, holds 0 if the test does not reject.
 
     Examples
     --------
@@ -213,13 +213,13 @@ def t_test(
         )
     sums = GroupSums.of(release, feature, every)
     pair = [every.names.index(name) for name in two.names]
-    means = group_means(release, by, [target], level=level)
+    means = means_by(release, by, [target], level, tested=False)
     index = next(index for index, names in enumerate(means.differences.pairs) if names == two.names)
     statistic, degrees, parts, p_value = _tested(sums, pair)
     difference = float(means.differences.difference[0, index])
     low, high = (float(bound[feature]) for bound in release.schema.feature_bounds)
     of_sampling = np.full(len(every.names), _degrees(sums, pair))
-    ends = differences_of_means(sums, (low, high), level, of_sampling)
+    ends = differences_of_means(sums, (low, high), level, of_sampling, tested=False)
     lower, upper = (float(end) for end in holding(ends[0][index], ends[1][index], np.array(difference)))
     lower, upper = max(lower, low - high), min(upper, high - low)
     if p_value >= error_rate(level) or (math.isnan(difference) and release.noise is not None):

@@ -159,7 +159,7 @@ def features_entry(schema: Schema, *, mean: bool) -> dict[str, Any]:
 
 
 _MOST_UNEVEN = 4.0
-"""Limit on the ratio of the mean weights of some rows and of all rows, which noise may exceed."""
+"""Limit on the ratio of mean weights of some rows and of all, which noise may exceed."""
 _BIAS_OF_CAP = 1.5
 """Largest measured bias of a mean, in SDs, over the share of the weight that a cap takes."""
 _SINGULAR = 1e-6
@@ -191,6 +191,11 @@ class Weighting:
         """Return what the cap may hide of means, by the standard deviations."""
         return np.asarray(_BIAS_OF_CAP * (self.clipped or 0.0) * np.nan_to_num(deviations, nan=0.0))
 
+    def of_means(self, shares: FloatArray) -> FloatArray:
+        """Return factors of the sampling variances of means, shape (d,)."""
+        ratios = 1.0 + np.diag(self.spread) / np.maximum(shares * (1.0 - shares), np.finfo(float).tiny)
+        return np.asarray(self.stated * np.clip(ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
+
     def of_groups(self, weights: FloatArray, features: Sequence[int], shares: FloatArray) -> FloatArray:
         """Return the rows of groups over their effective rows, both as shares of all, shape (k,).
 
@@ -203,7 +208,7 @@ class Weighting:
     def of_cells(
         self, cells: FloatArray, mean: FloatArray, covariance: FloatArray, features: IntegerArray
     ) -> FloatArray:
-        """Return the mean weights of rows with these values over that of all rows, as linear in the values."""
+        """Return mean weights of rows with these values over that of all, by a linear model."""
         slopes = np.linalg.lstsq(covariance, self.shift[features], rcond=None)[0]
         return np.asarray(np.clip(1.0 + (cells - mean) @ slopes, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
 
@@ -215,15 +220,13 @@ class Weighting:
 
 
 def by_squared_weights(spread: FloatArray, change: FloatArray) -> FloatArray:
-    """Return ``spread + change``, in which no combination has less than 1/4 of its variance, or over 4 times it."""
+    """Return ``spread + change``, no variance in which is below 1/4 or above 4 times its own."""
     values, vectors = np.linalg.eigh(spread)
-    kept = values > _SINGULAR * np.abs(values).max(axis=-1, keepdims=True)
-    root = np.sqrt(np.where(kept, values, 1.0))
-    whitened = vectors * np.where(kept, 1.0 / root, 0.0)[..., None, :]
-    ratios, turned = np.linalg.eigh(np.swapaxes(whitened, -1, -2) @ change @ whitened)
-    ratios = np.clip(1.0 + ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN)
-    carried = (vectors * np.where(kept, root, 0.0)[..., None, :]) @ turned
-    return np.asarray((carried * ratios[..., None, :]) @ np.swapaxes(carried, -1, -2))
+    kept = values > _SINGULAR * values.max(initial=0.0)
+    root, vectors = np.sqrt(values[kept]), vectors[:, kept]
+    ratios, turned = np.linalg.eigh((vectors / root).T @ change @ (vectors / root))
+    carried = (vectors * root) @ turned
+    return np.asarray((carried * np.clip(1.0 + ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN)) @ carried.T)
 
 
 _ROUNDING = 256.0 * float(np.finfo(float).eps)

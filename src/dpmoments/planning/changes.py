@@ -14,8 +14,8 @@ from dpmoments.analysis.goals import GoalResult
 from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.base.values import is_finite_number
 from dpmoments.planning.forecast_noise import ReleasePlan
-from dpmoments.planning.goals import expected
-from dpmoments.planning.typical_table import TypicalTable
+from dpmoments.planning.goals import expected, smallest
+from dpmoments.planning.typical_table import USUAL_EFFECT, TypicalTable
 from dpmoments.privacy.budget import MAX_LOSS, BudgetKind, PrivacyBudget
 from dpmoments.schema.columns import Numeric
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -43,7 +43,8 @@ class Change:
     Noise is infinite if a release would state no number.
     """
 
-    # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta`, `weight`, `mean_weight`, `derived` or `products`
+    # `column`, `columns`, `bounds`, `complete`, `budget`, `rows`, `delta`, `weight`, `mean_weight`, `design_effect`,
+    # `derived` or `products`
     kind: str
     what: str  # description
     measure: str  # quantity that has the noise: the median correlation of the remaining columns, or another
@@ -132,6 +133,12 @@ def _offered(
     if budget.kind is BudgetKind.PURE and BudgetKind.APPROXIMATE in setting.mechanism.budget_kinds:
         with_delta = PrivacyBudget.approximate(budget.epsilon, _SMALL_DELTA)
         yield "delta", f"δ = {_SMALL_DELTA:g} in addition to ε", setting.under(with_delta)
+
+    if schema.sampling_weight is not None and schema.sampling_weight.is_released:
+        stated = schema.to_dict()
+        stated["columns"][-1]["design_effect"] = USUAL_EFFECT
+        words = f"design_effect of {schema.sampling_weight.name}, if the survey's documentation has one"
+        yield "design_effect", words, _stated(setting, stated)
 
     if dear is not None:
         named_columns = dear.columns(schema.columns)
@@ -361,15 +368,10 @@ def positive(what: str, value: float) -> float:
 
 def rows_needed(setting: ReleasePlan, wanted: Wanted) -> int:
     """Find the smallest number of rows with noise that small."""
-    least, most = 0, 1
-    while not wanted.holds(replace(setting, n_rows=most)):
-        if most == _MAX_ROWS:
-            raise InputValueError(f"not within {_MAX_ROWS:.0e} rows: give a larger budget, or ask for less")
-        least, most = most, min(4 * most, _MAX_ROWS)
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if wanted.holds(replace(setting, n_rows=middle)) else (middle, most)
-    return most
+    found = smallest(range(1, _MAX_ROWS + 1), setting.n_rows, lambda n: wanted.holds(replace(setting, n_rows=int(n))))
+    if found is None:
+        raise InputValueError(f"not within {_MAX_ROWS:.0e} rows: give a larger budget, or ask for less")
+    return int(found)
 
 
 def budget_needed(setting: ReleasePlan, wanted: Wanted) -> float:

@@ -47,8 +47,8 @@ def _met(plan: ReleasePlan, goals: Sequence[Goal]) -> bool:
     return all((results := expected(plan, [goal])) is not None and bool(results[0].met) for goal in goals)
 
 
-def _smallest(sizes: Sequence[float], start: float, met: Callable[[float], bool]) -> float | None:
-    """Return the smallest size that is enough, None if none is: by growing steps from a start, then by halving."""
+def smallest(sizes: Sequence[float], start: float, met: Callable[[float], bool]) -> float | None:
+    """Return the smallest size that is enough; None if none is."""
     low, high, index, factor = -1, len(sizes), bisect_left(sizes, start), 2.0
     while high - low > 1:
         index = min(max(index, low + 1), high - 1)
@@ -86,7 +86,7 @@ class ForecastGoals(Goals):
         budgets, start = list[float | None](), setting.size_of_budget
         for goal in goals:
             of_goal = [goal]
-            budgets.append(_smallest(_SIZES, start, lambda size: _met(setting.with_budget(size), of_goal)))  # noqa: B023
+            budgets.append(smallest(_SIZES, start, lambda size: _met(setting.with_budget(size), of_goal)))  # noqa: B023
             start = budgets[-1] or start
         return cls(results, setting, tuple(budgets))
 
@@ -116,7 +116,7 @@ class ForecastGoals(Goals):
     def rows_for_all(self) -> int | None:
         """Smallest number of rows that meets all goals at this budget; None if 10¹² are not enough."""
         setting, goals = self.setting, self.goals
-        found = _smallest(_ROWS, setting.n_rows, lambda rows: _met(replace(setting, n_rows=int(rows)), goals))
+        found = smallest(_ROWS, setting.n_rows, lambda rows: _met(replace(setting, n_rows=int(rows)), goals))
         return None if found is None else int(found)
 
     @property

@@ -540,11 +540,11 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
         words = f"{'most rows are' if facts.kept else 'every row is'} dropped, by the rules of {rules}"
         yield Verdict(Seriousness.ROWS_LOST, 1.0 - facts.kept / facts.rows, words)
     if facts.weights > 0.0 and facts.squared_weights > 0.0:
-        lost = percent(1.0 - facts.capped_weights / facts.weights)
+        lost, total = percent(1.0 - facts.capped_weights / facts.weights), rounded(facts.weights, 1e-5 * facts.weights)
         effective = facts.capped_weights**2 / facts.squared_weights
         words = (
-            f"weights: the cap takes {lost} of their sum of {facts.weights:,.6g}; the effective sample size is {effective:,.0f} "
-            f"of {facts.kept:,} rows"
+            f"weights: the cap takes {lost} of their sum of {total}; the effective sample size is {effective:,.0f} of "
+            f"{facts.kept:,} rows"
         )
         yield Verdict(Seriousness.REMARK, 1.0, words)
     if facts.text_rows:

@@ -41,7 +41,7 @@ _COMMON = 0.25
 _DISTINCT_ROWS, _MOST_COUNTS, _DISTINCT_WEIGHTS = 1024, 64, 5
 _LEAST_SPREAD, _AS_NORMAL = 0.02, 1e5
 """Sums of beta parameters: below the first a column has only its bounds, above it is normal."""
-_USUAL_EFFECT, _CAP_IN_MEANS = 1.4, 3.0
+USUAL_EFFECT, _CAP_IN_MEANS = 1.4, 3.0
 """Default design effect of weights (six surveys: 1.3 to 1.6), and cap over mean."""
 _DIGITS = 9
 """Digits to which columns of one shape share their values."""
@@ -200,7 +200,7 @@ class TypicalTable:
         weight = self.schema.sampling_weight
         assert weight is not None
         mean = weight.bounds[1] / _CAP_IN_MEANS if weight.mean_weight is None else weight.mean_weight
-        effect = _USUAL_EFFECT if weight.is_released else float(weight.design_effect)  # type: ignore[arg-type]
+        effect = USUAL_EFFECT if weight.is_released else float(weight.design_effect)  # type: ignore[arg-type]
         skewed = np.exp(scipy.special.ndtri((np.arange(n_rows) + 0.5) / n_rows))
         spread = (skewed - skewed.mean()) / max(float(skewed.std()), 1e-9)
         weights = mean * np.maximum(1.0 + math.sqrt(max(effect - 1.0, 0.0)) * spread, 0.05)

@@ -462,7 +462,7 @@ _CLEAR = 2.0
 
 
 def _by_squared_weights(drawn: MomentRelease, d: int, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return what means and covariances of levels and Booleans change by if rows count by squared weights."""
+    """Return by what means and covariances of shares change if rows count by squared weights."""
     shift, spread = np.zeros(d), np.zeros((d, d))
     if drawn.schema.n_features == d or drawn.noise is None:
         return shift, spread
