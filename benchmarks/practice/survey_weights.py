@@ -1,7 +1,7 @@
 """Weighted answers of samples drawn with unequal chances from a known population: bias, coverage, and cost.
 
 ``python -m benchmarks.practice.survey_weights`` appends one line per sample to ``survey-weights-samples.csv`` (where it stops
-it goes on) and writes the table of ``docs/evidence/practice.md``: a line per population, number of rows, ε and answer. The
+it goes on) and writes the table of ``docs/goals.md``: a line per population, number of rows, ε and answer. The
 schools are ``apipop`` of R's `survey`, which must be installed.
 """
 

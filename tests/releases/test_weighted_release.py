@@ -157,6 +157,7 @@ def test_sampling_errors_are_of_r_survey() -> None:
         assert error == pytest.approx(recorded[name][1], rel=tolerance), name
 
 
+@pytest.mark.slow
 def test_a_test_of_independence_counts_cells_by_their_weights() -> None:
     """Without noise and without dependence χ² is 1 for each degree, on average over many tables."""
     statistics = []
@@ -285,6 +286,7 @@ def test_weights_of_the_table_are_warned_of() -> None:
     assert any("not protected" in rule.text() for rule in released.privacy.rules)
 
 
+@pytest.mark.slow
 def test_a_forecast_says_what_a_stated_design_effect_would_gain() -> None:
     columns = [dpm.Numeric(f"x{index}", 0, 1) for index in range(12)]
     for effect, named in ((None, True), (1.4, False)):
