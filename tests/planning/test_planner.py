@@ -11,7 +11,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli import main
-from dpmoments.reporting.planner import planner_page
+from dpmoments.reporting.report import planner_page
 from support.read_page import Page
 from support.said import refused
 

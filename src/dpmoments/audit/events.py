@@ -124,8 +124,7 @@ def learn_scores(first: FloatArray, second: FloatArray) -> LearnedScores:
 def _trimmed(statistics: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Scale outer quantiles to [0, 1] and clip, so that heavy tails do not set the weights."""
     width = np.where(upper > lower, upper - lower, 1.0)
-    trimmed: FloatArray = np.clip((statistics - lower) / width, 0.0, 1.0)
-    return trimmed
+    return np.asarray(np.clip((statistics - lower) / width, 0.0, 1.0))
 
 
 def _binned(statistics: FloatArray, edges: Sequence[FloatArray], log_ratios: Sequence[FloatArray]) -> FloatArray:

@@ -219,8 +219,7 @@ class DPRidge(RegressorMixin, TargetEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Predict y for rows, shape (m,); private for private rows."""
         rows = self._rows(X)
-        predicted: FloatArray = self.answer_.predict(rows)
-        return predicted
+        return np.asarray(self.answer_.predict(rows))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

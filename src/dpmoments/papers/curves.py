@@ -118,8 +118,7 @@ def _replaced(epsilon: float, degrees: float, padding: float) -> float:
 
     def log_integrand(root: FloatArray) -> FloatArray:
         log_delta = log_delta_of_ratio(epsilon, factor * root)
-        density: FloatArray = log_gamma_density(root * root, 0.5 * degrees) + np.log(2.0 * root) + log_delta
-        return density
+        return np.asarray(log_gamma_density(root * root, 0.5 * degrees) + np.log(2.0 * root) + log_delta)
 
     return log_integral_above(log_integrand, 0.0, math.sqrt(degrees))
 
@@ -206,8 +205,7 @@ def _without_row_of_additive_wishart(epsilon: float, m: float, a: float) -> floa
     """Return log delta of chi^2_{m+1} against chi^2_{m+1} + a: the loss is infinite below a."""
 
     def log_certain(root: FloatArray) -> FloatArray:
-        density: FloatArray = _log_chi_square_density(root * root, m + 1.0) + np.log(2.0 * root)
-        return density
+        return np.asarray(_log_chi_square_density(root * root, m + 1.0) + np.log(2.0 * root))
 
     certain = log_integral(log_certain, 0.0, math.sqrt(a))
     if m == 1.0:
@@ -223,8 +221,7 @@ def _without_row_of_additive_wishart(epsilon: float, m: float, a: float) -> floa
         ratio = np.minimum(a * gap / (x * beyond), 1.0 - 1e-16)  # below 1 but for rounding
         excess = 0.5 * (m - 1.0) * np.log1p(-ratio)
         gain = log_or_minus_infinity(-np.expm1(excess))
-        density: FloatArray = _log_chi_square_density(x, m + 1.0) + np.log(2.0 * root) + gain
-        return density
+        return np.asarray(_log_chi_square_density(x, m + 1.0) + np.log(2.0 * root) + gain)
 
     return float(np.logaddexp(certain, log_integral(log_uncertain, 0.0, math.sqrt(beyond))))
 
@@ -251,8 +248,7 @@ def _with_row_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
         # As above: e^(epsilon - loss) = (1 - a gap / (x (threshold + a)))^((m-1)/2).
         excess = 0.5 * (m - 1.0) * np.log1p(-a * gap / (x * (threshold + a)))
         gain = log_or_minus_infinity(-np.expm1(excess))
-        density: FloatArray = _log_chi_square_density(x, m + 1.0) + np.log(2.0 * root) + gain
-        return density
+        return np.asarray(_log_chi_square_density(x, m + 1.0) + np.log(2.0 * root) + gain)
 
     return log_integral_above(log_integrand, 0.0, math.sqrt(m))
 
@@ -273,18 +269,15 @@ def _replaced_of_additive_wishart(epsilon: float, m: float, a: float) -> float:
     )
 
     def log_density(p: FloatArray) -> FloatArray:
-        density: FloatArray = log_gamma_density(p, n - 0.5) + 0.5 * np.log(p) + np.log(scipy.special.k0e(p)) + constant
-        return density
+        return np.asarray(log_gamma_density(p, n - 0.5) + 0.5 * np.log(p) + np.log(scipy.special.k0e(p)) + constant)
 
     def log_certain(root: FloatArray) -> FloatArray:
         # Substituting p = root^4 removes the logarithmic singularity of K_0 at 0.
-        density: FloatArray = log_density(root**4) + np.log(4.0 * root**3)
-        return density
+        return np.asarray(log_density(root**4) + np.log(4.0 * root**3))
 
     def log_uncertain(root: FloatArray) -> FloatArray:
         p = 0.5 * a + root * root
-        density: FloatArray = log_density(p) + np.log(2.0 * root) + _log_correlation_delta(epsilon, m, a / p)
-        return density
+        return np.asarray(log_density(p) + np.log(2.0 * root) + _log_correlation_delta(epsilon, m, a / p))
 
     # Below p = a/2 the supports of the two distributions are disjoint.
     certain = log_integral(log_certain, 0.0, (0.5 * a) ** 0.25)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +19,10 @@ from dpmoments.base.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.base.errors import InputTypeError, InputValueError, wrong_type
 from dpmoments.base.message import lines_of
 from dpmoments.base.values import no_less
+from dpmoments.planning.changes import takes_to_read
+from dpmoments.planning.forecast_noise import clear_from
 from dpmoments.planning.forecast_table import Forecast
+from dpmoments.planning.picture import MEANING, clear_by_budget
 from dpmoments.plots.association import relations
 from dpmoments.plots.intervals import ONLY_BY_ITSELF
 from dpmoments.privacy.ledger import originals
@@ -28,8 +33,7 @@ from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.releases.profile import REFERENCE_DELTA
 from dpmoments.releases.statements import AuditorStatement, composition_so_far, describe_composition, protected_unit
-from dpmoments.reporting.page import PageTable, Section, filled_in
-from dpmoments.reporting.planner import planner_page
+from dpmoments.reporting.page import PageTable, Section, drawn, filled_in
 from dpmoments.reporting.sections import (
     Comparisons,
     asked_section,
@@ -427,3 +431,52 @@ def _annex(release: AnyRelease, statement: AuditorStatement) -> list[Section]:
 
 def _listed(options: Mapping[str, object]) -> str:
     return "; ".join(f"{key} = {value}" for key, value in options.items()) or "none"
+
+
+# The planner page: what a forecast says, and smaller and larger budgets.
+
+
+def planner_page(forecast: Forecast) -> str:
+    """Return the page of a forecast: it has no script, no network access and no data."""
+    if forecast.noise is None:
+        raise forecast.without_units.preceded_by(
+            "no planner page: the forecast has no numbers in original units, since "
+        )
+    unit = "one row" if forecast.privacy_unit is None else forecast.privacy_unit.description
+    facts = [
+        ("Asked for", f"{forecast.n_rows:,} {forecast.rows_text}, {forecast.budget}, {forecast.neighbors}"),
+        ("Protected", unit),
+        ("Mechanism", forecast.mechanism_text),
+    ]
+    return filled_in("planner.html", title="Plan a private release", facts=facts, **plan_content(forecast))
+
+
+def plan_content(forecast: Forecast) -> dict[str, Any]:
+    """Return what the planner page and the desk show of a forecast."""
+    setting, noise = forecast.setting, forecast.noise
+    content: dict[str, Any] = {
+        "forecast": forecast,
+        "mechanisms": PageTable.of(forecast.mechanisms.heading[0], forecast.mechanisms.table()),
+        "picture": None,
+        "goals": None,
+    }
+    if setting is None or noise is None:
+        return content
+    clear = clear_by_budget(setting) if forecast.clear else {}
+    if any(math.isfinite(size) for sizes in clear.values() for size in sizes.values()):
+        kinds = noise.smallest_between
+        rows = [(budget, *(clear_from(of.get(kind, math.inf)) for kind in kinds)) for budget, of in clear.items()]
+        head = ("budget", *(f"between {kind}" for kind in kinds))
+        content["by_budget"] = PageTable.of("The smallest correlation of clear sign, by budget", [head, *rows])
+        said = "; ".join(f"{name}: {', '.join(cells)}" for name, *cells in zip(head, *rows, strict=True))
+        content["picture"] = drawn(
+            "clear", 4.6, 3.2, lambda ax: forecast.plot(ax=ax), title=f"{forecast.clear}. {MEANING}", description=said
+        )
+    described = "What describe() would show if the table is as assumed, in original units"
+    if forecast.goals is not None:
+        content["goals"] = PageTable.of(forecast.goals.heading[0], forecast.goals.table())
+    return content | {
+        "takes": "" if setting.is_readable else takes_to_read(setting),
+        "columns": PageTable.of(described, noise.table_of_columns()),
+        "every_feature": PageTable.of(described, noise.table()),
+    }

@@ -26,7 +26,7 @@ from dpmoments.base.errors import InputValueError
 from dpmoments.cli.desk.journey import ENTRIES_OF_KIND, SETTINGS, Form, Journey, lines_of, lines_of_aliases
 from dpmoments.cli.output import explain
 from dpmoments.reporting.page import filled_in
-from dpmoments.reporting.planner import plan_content
+from dpmoments.reporting.report import plan_content
 
 
 class _ChangedElsewhereError(InputValueError):

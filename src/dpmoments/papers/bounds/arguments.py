@@ -106,7 +106,7 @@ def least_rows(error_at: Callable[[int], float], error: float) -> int:
 
 
 def rows_needed(
-    bound: Callable[Concatenate[int, Parameters], float], documentation: str
+    bound: Callable[Concatenate[int, Parameters], float],
 ) -> Callable[Concatenate[float, Parameters], int]:
     """Return the function of an error, in place of the rows, that gives the fewest rows for it."""
 
@@ -118,5 +118,6 @@ def rows_needed(
     others = [parameter for name, parameter in signature.parameters.items() if name != "n_rows"]
     needed.__signature__ = signature.replace(parameters=[error, *others], return_annotation="int")  # type: ignore[attr-defined]
     needed.__name__ = needed.__qualname__ = bound.__name__.replace("_error", "_rows_needed")
-    needed.__module__, needed.__doc__ = bound.__module__, documentation
+    needed.__module__ = bound.__module__
+    needed.__doc__ = f"Return the fewest rows for a :func:`{bound.__name__}` of at most ``error``."
     return checked(needed)  # type: ignore[return-value]  # a parameter that may be named

@@ -83,16 +83,7 @@ def coinpress_mean_error(
     return min(of(split) for split in splits)
 
 
-coinpress_mean_rows_needed = rows_needed(
-    coinpress_mean_error,
-    """Return the fewest rows for a :func:`coinpress_mean_error` of at most ``error``.
-
-    Theorem 2.2.
-
-    >>> coinpress_mean_rows_needed(0.2, 10, 100.0, 0.5, 0.05) < 1500
-    True
-    """,
-)
+coinpress_mean_rows_needed = rows_needed(coinpress_mean_error)
 
 
 @checked
@@ -149,16 +140,7 @@ def coinpress_covariance_error(
     return min(of(split) for split in splits)
 
 
-coinpress_covariance_rows_needed = rows_needed(
-    coinpress_covariance_error,
-    """Return the fewest rows for a :func:`coinpress_covariance_error` of at most ``error``.
-
-    Theorem 2.4.
-
-    >>> coinpress_covariance_rows_needed(0.2, 5, 100.0, 0.5, 0.05) < 20_000
-    True
-    """,
-)
+coinpress_covariance_rows_needed = rows_needed(coinpress_covariance_error)
 
 
 @checked
@@ -235,16 +217,7 @@ def noisy_second_moment_error(
     )
 
 
-noisy_second_moment_rows_needed = rows_needed(
-    noisy_second_moment_error,
-    """Return the fewest rows for which :func:`noisy_second_moment_error` is at most ``error``.
-
-    The lecture's form is (d² + ln(1/τ))/α² + κd² ln(n/τ)√ln(1/τ)/(α√ρ).
-
-    >>> noisy_second_moment_rows_needed(0.1, 5, 1.0, 0.5, 0.1) > 10_000
-    True
-    """,
-)
+noisy_second_moment_rows_needed = rows_needed(noisy_second_moment_error)
 
 
 @checked
@@ -339,14 +312,7 @@ def preconditioned_covariance_error(
     )
 
 
-preconditioned_covariance_rows_needed = rows_needed(
-    preconditioned_covariance_error,
-    """Return the fewest rows for a :func:`preconditioned_covariance_error` of ≤ ``error``.
-
-    >>> preconditioned_covariance_rows_needed(0.5, 5, 1500.0, 0.5, 0.1) > 1_000_000
-    True
-    """,
-)
+preconditioned_covariance_rows_needed = rows_needed(preconditioned_covariance_error)
 
 
 def n_rounds(spread: float, stop_at: float) -> int:

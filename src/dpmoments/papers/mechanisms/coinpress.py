@@ -59,8 +59,7 @@ def _upper(first: FloatArray, second: FloatArray) -> FloatArray:
     if eigenvalues[-1] <= 0.0:
         return first
     above = eigenvectors[:, eigenvalues > 0.0] * np.sqrt(eigenvalues[eigenvalues > 0.0])
-    total: FloatArray = first + above @ above.T
-    return total
+    return np.asarray(first + above @ above.T)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +72,7 @@ class Observation:
     @property
     def bound(self) -> FloatArray:
         """Lower bound on Cov(w)."""
-        matrix: FloatArray = self.covariance - (math.sqrt(2.0 * len(self.covariance)) + _SURE) * self.noise
-        return matrix
+        return np.asarray(self.covariance - (math.sqrt(2.0 * len(self.covariance)) + _SURE) * self.noise)
 
     def moved(self, step: FloatArray) -> Observation:
         """Return the observation after w ← step·w."""
@@ -111,8 +109,7 @@ class Evidence:
         lost = vectors[:, excess > 0.0]
         # Variance ps² of rows at distance s, now measured as λ = pγ²: at the scale √(ps²/λ) they fit into the clip.
         measured = np.maximum(_forms(lost, now.covariance), 0.5 * edge * _forms(lost, now.noise))
-        matrix: FloatArray = (lost * (_forms(lost, before.covariance) / measured)) @ lost.T
-        return matrix
+        return np.asarray((lost * (_forms(lost, before.covariance) / measured)) @ lost.T)
 
     def moved(self, step: FloatArray, now: Observation) -> Evidence:
         """Add the present step's observation, after w ← step·w."""
@@ -121,8 +118,7 @@ class Evidence:
 
 def _forms(vectors: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return vᵀ·matrix·v for every column v."""
-    forms: FloatArray = np.einsum("ij,ij->j", vectors, matrix @ vectors)
-    return forms
+    return np.asarray(np.einsum("ij,ij->j", vectors, matrix @ vectors))
 
 
 def spectral_edge(n_features: int) -> float:

@@ -252,8 +252,7 @@ class CoinPressMeanPlan(MeanPlan):
         rest = balls.schedule.predicted_error**2 - d * (1.0 / n + unit * unit / (2.0 * last.rho))
         bias = math.sqrt(max(rest, 0.0)) / math.sqrt(d)
         back = np.linalg.inv(options.whitening(self.shape)).astype(np.float64)
-        errors: FloatArray = math.hypot(zcdp_noise_scale(spent, unit), bias) * np.sqrt((back * back).sum(axis=1))
-        return errors
+        return np.asarray(math.hypot(zcdp_noise_scale(spent, unit), bias) * np.sqrt((back * back).sum(axis=1)))
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)
@@ -417,8 +416,7 @@ class CoinPressMean(PaperOptions, MeanMechanism):
         if self.covariance is None:
             return np.eye(shape.n_features) / self.known_scale(self.scale, shape)
         eigenvalues, eigenvectors = np.linalg.eigh(np.array(self.covariance))
-        root: FloatArray = (eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T
-        return root
+        return np.asarray((eigenvectors / np.sqrt(eigenvalues)) @ eigenvectors.T)
 
     def balls(self, shape: MomentShape, n_rows: float, rho: float, neighbors: Neighbors) -> Balls:
         """Return schedule and clipping radii for a number of rows, public or noisy."""

@@ -106,8 +106,7 @@ class InverseGaussianPlan(Plan):
         lowest = self.inverse_scale if self.shape.n_rows is None else 1.0 / max(self.shape.n_rows, 1)
         eigenvalues, eigenvectors = np.linalg.eigh(inverse)
         root = eigenvectors / np.sqrt(np.clip(eigenvalues, min(lowest, highest), highest))
-        gram: FloatArray = root @ root.T
-        return gram
+        return np.asarray(root @ root.T)
 
 
 @dataclass(frozen=True)

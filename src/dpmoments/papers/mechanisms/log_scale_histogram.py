@@ -485,8 +485,7 @@ class LogScaleHistogramMeanPlan(MeanPlan):
         _, column = column_losses(whole, self.shape.n_features, private_count=self.count_loss is not None)
         located = share_of(column, 1.0 - HISTOGRAM_SHARE[column.kind])
         noise = self._deviation(share_of(located, 1.0 - CLIP_SHARE[column.kind]))
-        errors: FloatArray = normal_clip(noise, n_rows) * noise / n_rows * assumed.standard_deviations
-        return errors
+        return np.asarray(normal_clip(noise, n_rows) * noise / n_rows * assumed.standard_deviations)
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
         self.check_rows(rows)

@@ -173,5 +173,4 @@ def _shrink_long(second_moment: FloatArray, threshold: float) -> FloatArray:
     """Return (I − Π) + ½Π, where Π projects on the eigenvectors of eigenvalue ≥ threshold."""
     eigenvalues, eigenvectors = np.linalg.eigh(second_moment)
     factors = np.where(eigenvalues >= threshold, _SHRINK, 1.0)
-    matrix: FloatArray = (eigenvectors * factors) @ eigenvectors.T
-    return matrix
+    return np.asarray((eigenvectors * factors) @ eigenvectors.T)

@@ -136,8 +136,7 @@ def norm_edges(typical: float, *, octaves: int = 24) -> FloatArray:
     outer = np.arange(2, 2 * octaves + 1) / 2.0
     inner = np.arange(-7, 8) / 8.0
     exponents = np.concatenate([-outer[::-1], inner, outer])
-    edges: FloatArray = typical * np.exp2(exponents)
-    return edges
+    return np.asarray(typical * np.exp2(exponents))
 
 
 def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
@@ -146,8 +145,7 @@ def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
     Fewer bins than :func:`norm_edges` has: noise has fewer to look occupied in.
     """
     exponents = np.concatenate([np.arange(4) / 4.0, np.arange(2, 12) / 2.0, np.arange(6, octaves + 1)])
-    edges: FloatArray = radius * np.exp2(exponents)
-    return edges
+    return np.asarray(radius * np.exp2(exponents))
 
 
 def noisy_norm_histogram(
