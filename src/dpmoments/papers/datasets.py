@@ -25,6 +25,7 @@ from dpmoments.base.errors import (
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.datasets import Dataset
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
+from dpmoments.schema.constraints import levels_of
 
 
 def standardized_unit_rows(
@@ -50,7 +51,7 @@ def standardized_unit_rows(
         if not isinstance(column, Categorical | Boolean):
             features.append(cells.to_numpy().astype(np.float64))
         else:
-            features.extend(_indicators(cells, _levels(column)))
+            features.extend(_indicators(cells, levels_of(column)))
             if unknown_is_a_level:
                 features.append(pc.is_null(cells).to_numpy().astype(np.float64))
     varying = [feature for feature in features if np.any(feature != feature[0])]
@@ -83,7 +84,7 @@ def replication_rows(data: Dataset, *, standardize: bool) -> NDArray[np.float64]
                 )
             numeric.append(feature)
         else:
-            indicators += _indicators(cells, sorted(_levels(column), key=str)[1:])
+            indicators += _indicators(cells, sorted(levels_of(column), key=str)[1:])
     rows = np.column_stack(numeric + indicators)
     if standardize:
         rows[:, : len(numeric)] = _standardized(rows[:, : len(numeric)])
@@ -108,10 +109,6 @@ def _columns(
                 "unknown_is_a_level=True if the encoding has it"
             )
         yield column, cells
-
-
-def _levels(column: Categorical | Boolean) -> tuple[str | int, ...]:
-    return tuple(column.levels) if isinstance(column, Categorical) else (False, True)
 
 
 def _indicators(cells: pa.ChunkedArray, levels: Sequence[str | int]) -> list[NDArray[np.float64]]:

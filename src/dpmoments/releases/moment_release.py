@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, overload
 
 import numpy as np
 
@@ -298,20 +299,40 @@ class MomentRelease(Moments, Disclosed):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class AvailableRelease(MomentRelease):
-    """Release of the rows whose values are present, pair by pair.
+class ComputedRelease(MomentRelease):
+    """Release computed from what was drawn, which the file holds."""
 
-    A mean is of the rows that have the value, a covariance of the rows that have both; sums and Gram matrix are of all rows
-    with these means and covariances. They are computed from ``drawn``, and so is their noise, to first order. The file
-    holds ``drawn``.
-    """
-
-    # the noisy moments of the columns, with stand-ins for missing values, and of the indicators of missing values
     drawn: MomentRelease
 
     @classmethod
-    def of(cls, drawn: MomentRelease) -> AvailableRelease:
+    @abstractmethod
+    def of(cls, drawn: MomentRelease) -> Self:
         """Return the release of what was drawn."""
+
+    @property
+    def as_filed(self) -> MomentRelease:
+        return self.drawn.as_filed
+
+    def with_repair(self, repair: Repair | str) -> Self:
+        """Return this release with another repair: post-processing, free of privacy cost."""
+        return self.of(self.drawn.with_repair(repair))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for a file, without loss of precision."""
+        return self.drawn.to_dict()
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AvailableRelease(ComputedRelease):
+    """Release of the rows whose values are present, pair by pair.
+
+    A mean is of the rows that have the value, a covariance of the rows that have both; sums and Gram matrix are of all rows
+    with these means and covariances. They are computed from ``drawn``, the noisy moments of the columns, with stand-ins for
+    missing values, and of the indicators of missing values; so is their noise, to first order.
+    """
+
+    @classmethod
+    def of(cls, drawn: MomentRelease) -> Self:
         cases = _available_cases(drawn)
         values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)} | {
             "schema": drawn.schema.without_indicators,
@@ -329,10 +350,6 @@ class AvailableRelease(MomentRelease):
     def as_drawn(self) -> MomentRelease:
         """Moments as noise was drawn on them, with the indicators of missing values."""
         return self.drawn
-
-    @property
-    def as_filed(self) -> MomentRelease:
-        return self.drawn.as_filed
 
     @property
     def n_rows(self) -> int:
@@ -354,30 +371,20 @@ class AvailableRelease(MomentRelease):
         drawn = self.drawn.noise
         return None if drawn is None else self.available.law(drawn)
 
-    def with_repair(self, repair: Repair | str) -> AvailableRelease:
-        """Return this release with another repair: post-processing, free of privacy cost."""
-        return AvailableRelease.of(self.drawn.with_repair(repair))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file, without loss of precision."""
-        return self.drawn.to_dict()
-
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class WeightedRelease(MomentRelease):
+class WeightedRelease(ComputedRelease):
     """Release of rows with sampling weights: moments of the effective number of rows.
 
     ``drawn`` has Σ t·(1, x)(1, x)ᵀ, t the weight over its cap, and the weight itself as the last feature unless a design effect
     takes its place. All is multiplied by one number, so that the count is the effective number of rows: analyses divide by
-    it, and sampling errors follow from it. The file holds ``drawn``.
+    it, and sampling errors follow from it.
     """
 
-    drawn: MomentRelease
     rows: float
 
     @classmethod
-    def of(cls, drawn: MomentRelease) -> WeightedRelease:
-        """Return the release of what was drawn."""
+    def of(cls, drawn: MomentRelease) -> Self:
         weight, rows = drawn.schema.sampling_weight, drawn.diagnostics.get("n_rows", 0.0)
         if weight is None or not is_finite_number(rows) or drawn.noisy_sum is None or drawn.noisy_count is None:
             raise InputValueError(
@@ -415,10 +422,6 @@ class WeightedRelease(MomentRelease):
         return cls(**values, drawn=drawn, rows=rows)
 
     @property
-    def as_filed(self) -> MomentRelease:
-        return self.drawn
-
-    @property
     def n_rows(self) -> int:
         """Number of kept rows, whatever their weights."""
         return max(1, round(self.rows))
@@ -442,14 +445,6 @@ class WeightedRelease(MomentRelease):
         times = _times(self.drawn, self.effective_n)
         units = np.append(1.0, self.drawn.encoding.scale[:d] / self.encoding.scale)
         return drawn.carried(math.sqrt(times) * units[:, None] * np.eye(d + 1, self.drawn.schema.n_features + 1))
-
-    def with_repair(self, repair: Repair | str) -> WeightedRelease:
-        """Return this release with another repair: post-processing, free of privacy cost."""
-        return WeightedRelease.of(self.drawn.with_repair(repair))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a file, without loss of precision."""
-        return self.drawn.to_dict()
 
 
 def _times(drawn: MomentRelease, effective: float) -> float:
