@@ -193,8 +193,8 @@ def sums_of_the_wrong_neighbor(patch: Patch) -> None:
 def a_remainder_counted_before_the_clip(patch: Patch) -> None:
     """The sums take what was left before the clipped rows were counted."""
 
-    def clipped(self: Any, rows: Any, privacy_filter: Any, loss: PrivacyBudget, half_width: float) -> Any:
-        result, left = honest(self, rows, privacy_filter, loss, half_width), privacy_filter.left.as_budget
+    def clipped(self: Any, loss: PrivacyBudget, half_width: float) -> Any:
+        result, left = honest(self, loss, half_width), self.queries.privacy_filter.left.as_budget
         more = PrivacyBudget.pure(left.epsilon + 0.5 * loss.epsilon)
         patch.setattr(PrivacyFilter, "left", type("Left", (), {"as_budget": more}))
         return result

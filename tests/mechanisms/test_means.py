@@ -15,7 +15,7 @@ from contracts.cases import run_plan
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.log_scale_histogram import choose, clamped_mean
+from dpmoments.papers.mechanisms.log_scale_histogram import ColumnQueries, choose
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator, secure_generator
@@ -161,14 +161,8 @@ def test_clamped_mean_divides_by_the_public_count(loss: PrivacyBudget) -> None:
     rows, generator = rows_of(table), insecure_generator(8)
     draws = np.array(
         [
-            clamped_mean(
-                rows,
-                filter_that_pays(loss, Neighbors.REPLACE_ONE, generator),
-                loss,
-                feature=0,
-                center=0.0,
-                half_width=1.0,
-                n_rows=100.0,
+            ColumnQueries(rows, filter_that_pays(loss, Neighbors.REPLACE_ONE, generator), 0, 100.0).clamped_mean(
+                loss, center=0.0, half_width=1.0
             )
             for _ in range(500)
         ]

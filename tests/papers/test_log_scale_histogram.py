@@ -19,9 +19,9 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.log_scale_histogram import (
     _AUGMENTATION,
     _UPPER_QUARTILE,
+    ColumnQueries,
     OctaveHistogram,
     _float_line,
-    _private_center,
     pure_if_less_noise,
 )
 from dpmoments.papers.mechanisms.row_norm_histogram import FALSE_TAIL
@@ -227,10 +227,8 @@ def test_what_a_search_finds_is_near_the_median_as_often_as_the_exponential_mech
     epsilon, chosen = 0.2, []
     for seed in range(150):
         spent = filter_that_pays(PrivacyBudget.pure(100.0), REPLACE_ONE, insecure_generator(seed))
-        found = _private_center(
-            rows_of(values, REPLACE_ONE), spent, PrivacyBudget.pure(epsilon / 0.08), feature=0, n_rows=1e-9
-        )
-        chosen.append(found.value)
+        queries = ColumnQueries(rows_of(values, REPLACE_ONE), spent, 0, n_rows=1e-9)
+        chosen.append(queries.center(PrivacyBudget.pure(epsilon / 0.08)).value)
     places = np.searchsorted(_float_line(), chosen, side="right") - 1
     edges = _float_line()
     ranks = np.searchsorted(np.sort(values), edges)

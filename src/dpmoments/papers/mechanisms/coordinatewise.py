@@ -25,11 +25,11 @@ from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.moments.models import MeanModel
 from dpmoments.moments.rounding import with_rounding
 from dpmoments.papers.mechanisms.log_scale_histogram import (
+    ColumnQueries,
     CoordinateValue,
     DistanceFrom,
     choice_epsilon,
     choose,
-    clamped_mean,
     noised,
     total_sensitivity,
 )
@@ -69,34 +69,22 @@ _FROM_CENTER = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Coordinate:
-    """One coordinate of a table, with the filter that answers questions about it."""
+class Coordinate(ColumnQueries):
+    """Questions about one coordinate, with a public range."""
 
-    rows: Rows
-    privacy_filter: PrivacyFilter
-    feature: int
-
-    def examined_mean(self, loss: PrivacyBudget, center: float, half_width: float, n_rows: float) -> ClampedMean:
-        """Return :func:`clamped_mean`, with counts of values beyond the clamp and the noise.
+    def examined_mean(self, loss: PrivacyBudget, center: float, half_width: float) -> ClampedMean:
+        """Return :meth:`clamped_mean`, with counts of values beyond the clamp and the noise.
 
         **Privacy.** ``loss`` under replace-one.
         """
         for_mean, *checks = _with_checks(loss)
-        mean = clamped_mean(
-            self.rows,
-            self.privacy_filter,
-            for_mean,
-            feature=self.feature,
-            center=center,
-            half_width=half_width,
-            n_rows=n_rows,
-        )
-        noise, least = examined_noise(loss, half_width, n_rows), math.nextafter(half_width, math.inf)
-        beyond_clamp = self.share_beyond(checks[0], center, least, n_rows, "clamped-values")
-        beyond_noise = self.share_beyond(checks[1], center, noise, n_rows, "values-beyond-noise")
+        mean = self.clamped_mean(for_mean, center, half_width)
+        noise, least = examined_noise(loss, half_width, self.n_rows), math.nextafter(half_width, math.inf)
+        beyond_clamp = self.share_beyond(checks[0], center, least, "clamped-values")
+        beyond_noise = self.share_beyond(checks[1], center, noise, "values-beyond-noise")
         # A count's noise is 1/half_width of that of a mean clamped to ±half_width, on half the range.
         pure = loss.kind is BudgetKind.PURE
-        margin = noise_margin(_mean_noise(checks[0], 0.5, n_rows), self.rows.n_features, pure=pure)
+        margin = noise_margin(_mean_noise(checks[0], 0.5, self.n_rows), self.rows.n_features, pure=pure)
         return ClampedMean(
             mean,
             noise,
@@ -105,18 +93,17 @@ class Coordinate:
             noise_decides=beyond_noise < 0.5 and abs(mean - center) < _FROM_CENTER * noise,
         )
 
-    def share_beyond(self, loss: PrivacyBudget, center: float, least: float, n_rows: float, code: str) -> float:
+    def share_beyond(self, loss: PrivacyBudget, center: float, least: float, code: str) -> float:
         """Return the noisy fraction of rows with |x − center| ≥ ``least``, maybe out of [0, 1]."""
         exact = self.rows.histogram(DistanceFrom(self.feature, center), [least, math.inf])
         signed = int(exact.counts.sum()) + exact.above - exact.below
-        what, sensitivity = Message(code, feature=self.feature + 1), total_sensitivity(self.rows.neighbors, loss)
-        noisy = noised(self.privacy_filter, what, [signed], sensitivity, loss)
-        return 0.5 + 0.5 * float(noisy[0]) / n_rows
+        sensitivity = total_sensitivity(self.rows.neighbors, loss)
+        noisy = noised(self.privacy_filter, self.about(code), [signed], sensitivity, loss)
+        return 0.5 + 0.5 * float(noisy[0]) / self.n_rows
 
     def chosen(self, scores: npt.NDArray[Any], loss: PrivacyBudget, code: str, **facts: Any) -> int:
         """Choose a bin from scores that one replaced row changes by at most 1."""
-        query = Message(code, **{"feature": self.feature + 1, **facts})
-        return choose(scores, rank_score(self.rows.neighbors), loss, self.privacy_filter, query)
+        return choose(scores, rank_score(self.rows.neighbors), loss, self.privacy_filter, self.about(code, **facts))
 
     def search(
         self,
@@ -269,7 +256,7 @@ class NaivePlan(MeanPlan):
         self.check_rows(rows)
         n_rows = self.count_of(rows, privacy_filter)
         result = [
-            Coordinate(rows, privacy_filter, feature).examined_mean(self.mean_loss, 0.0, self.half_width, n_rows)
+            Coordinate(rows, privacy_filter, feature, n_rows).examined_mean(self.mean_loss, 0.0, self.half_width)
             for feature in range(self.shape.n_features)
         ]
         means = np.array([one.mean for one in result])
@@ -361,7 +348,7 @@ class SymmetricQuantilesPlan(MeanPlan):
         self.check_rows(rows)
         n_rows = self.count_of(rows, privacy_filter)
         low, options = self.mechanism.options["quantile"], {"radius": self.radius, "width": self.resolution}
-        coordinates = [Coordinate(rows, privacy_filter, feature) for feature in range(self.shape.n_features)]
+        coordinates = [Coordinate(rows, privacy_filter, feature, n_rows) for feature in range(self.shape.n_features)]
         pairs = np.array(
             [[one.quantile(self.loss, level=level, **options) for level in (low, 1.0 - low)] for one in coordinates]
         )
@@ -467,13 +454,13 @@ class KarwaVadhanPlan(MeanPlan):
         n_rows, least = self.count_of(rows, privacy_filter), math.ldexp(self.radius, _MIN_EXPONENT)
         scales, centers, widths, result = list[float](), list[float](), list[float](), list[ClampedMean]()
         for feature in range(self.shape.n_features):
-            one = Coordinate(rows, privacy_filter, feature)
+            one = Coordinate(rows, privacy_filter, feature, n_rows)
             scales.append(max(self.scale or 0.0, least))
             if self.scale_loss is not None:
                 scales[-1] = one.scale(self.scale_loss, radius=self.radius)
             centers.append(self._locate(one, scales[-1]))
             widths.append(_half_width(scales[-1], n_rows))
-            result.append(one.examined_mean(self.mean_loss, centers[-1], widths[-1], n_rows))
+            result.append(one.examined_mean(self.mean_loss, centers[-1], widths[-1]))
 
         # Noise below the resolution of the search decides nothing.
         names = rows.schema.feature_names

@@ -69,30 +69,6 @@ def noised(
     return with_noise(privacy_filter, what, query, sensitivity, scale, bits=bits, pure=loss.kind is BudgetKind.PURE)
 
 
-def clamped_mean(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    loss: PrivacyBudget,
-    *,
-    feature: int,
-    center: float,
-    half_width: float,
-    n_rows: float,
-) -> float:
-    """Return the noisy mean of one coordinate clamped to center ± half_width.
-
-    **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete
-    Gaussian for a zCDP loss, discrete Laplace for a pure one. It is divided by ``n_rows``, public or noisy.
-    """
-    linear, offset = np.zeros((1, rows.n_features)), np.zeros(rows.n_features)
-    linear[0, feature], offset[feature] = 1.0, center
-    sensitivity = total_sensitivity(rows.neighbors, loss)
-    bits = choose_bits(noise_scale_for(loss, sensitivity.value))
-    total = rows.moments(offset, linear, half_width, bits=bits).sum
-    noisy = noised(privacy_filter, Message("coordinate-mean", feature=feature + 1), total, sensitivity, loss, bits)
-    return center + float(noisy[0]) * half_width / n_rows
-
-
 def choose(
     scores: npt.NDArray[Any], sensitivity: Sensitivity, loss: PrivacyBudget, privacy_filter: PrivacyFilter, what: Query
 ) -> int:
@@ -185,47 +161,88 @@ def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
     return part
 
 
-def _private_center(
-    rows: Rows, privacy_filter: PrivacyFilter, whole: PrivacyBudget, *, feature: int, n_rows: float
-) -> Center:
-    """Return a value near the median of one column."""
-    # To within its spread or floating-point resolution.
-    edges, certain, value = _float_line(), True, 0.0
-    sensitivity, pure = median_score(rows.neighbors), whole.kind is BudgetKind.PURE
-    for level in range(1, _MAX_LEVELS + 1):
-        # Of m cells, those more than r rows from the median have weight m·e^(−εr/Δ) in all.
-        exponent = sensitivity.value * (math.log(len(edges)) + _CERTAIN) / n_rows
-        enough = exponent / _RANK_ERROR
-        loss = _at_most(whole, enough if pure else enough**2 / 8.0, _LEVEL_SHARE[whole.kind])
-        certain = certain and choice_epsilon(loss) >= exponent / _MAX_RANK_ERROR
-        histogram = rows.histogram(CoordinateValue(feature), edges)
-        ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
-        if level == 1:  # values beyond count at the ends: else all cells would be alike where most lie there
-            ranks[0], ranks[-1] = 0, histogram.total
-        before, after = 2 * ranks[:-1] - histogram.total, histogram.total - 2 * ranks[1:]
-        what = Message("median", feature=feature + 1, level=level)
-        chosen = choose(-np.maximum(np.maximum(before, after), 0), sensitivity, loss, privacy_filter, what)
-        value = float(edges[chosen] + edges[chosen + 1]) / 2.0
-        lower, upper = float(edges[max(chosen - 1, 0)]), float(edges[min(chosen + 2, len(edges) - 1)])
-        finest = 2.0 * float(np.spacing(max(abs(lower), abs(upper))))
-        cells = min(_CELLS, int((upper - lower) / finest))
-        if cells < _MIN_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
-            return Center(value, True, certain)
-        deviation = min(_COUNT_ERROR * n_rows, _MAX_COUNT_NOISE)
-        of_count = math.sqrt(2.0) / deviation if pure else 0.5 / deviation**2
-        beyond = _noisy_number_beyond(
-            rows,
-            privacy_filter,
-            _at_most(whole, of_count, _LEVEL_COUNT_SHARE[whole.kind]),
-            Message("rows-far-from-median", feature=feature + 1, level=level),
-            feature=feature,
-            center=value,
-            least=math.nextafter(max(upper - value, value - lower), math.inf),
-        )
-        if beyond > (1.0 - _CONCENTRATED) * n_rows:
-            return Center(value, True, certain)
-        edges = np.linspace(lower, upper, cells + 1)
-    return Center(value, False, certain)
+@dataclass(frozen=True, slots=True)
+class ColumnQueries:
+    """Questions about one column of a table, and the filter that answers them."""
+
+    rows: Rows
+    privacy_filter: PrivacyFilter
+    feature: int
+    n_rows: float  # public or noisy
+
+    def about(self, code: str, **facts: Any) -> Message:
+        """Return what a question is called in the receipt."""
+        return Message(code, **{"feature": self.feature + 1, **facts})
+
+    def clamped_mean(self, loss: PrivacyBudget, center: float, half_width: float) -> float:
+        """Return the noisy mean of the column clamped to center ± half_width.
+
+        **Privacy.** ``loss`` under replace-one. The integer sum moves by at most twice the half width; its noise is discrete
+        Gaussian for a zCDP loss, discrete Laplace for a pure one.
+        """
+        linear, offset = np.zeros((1, self.rows.n_features)), np.zeros(self.rows.n_features)
+        linear[0, self.feature], offset[self.feature] = 1.0, center
+        sensitivity = total_sensitivity(self.rows.neighbors, loss)
+        bits = choose_bits(noise_scale_for(loss, sensitivity.value))
+        total = self.rows.moments(offset, linear, half_width, bits=bits).sum
+        noisy = noised(self.privacy_filter, self.about("coordinate-mean"), total, sensitivity, loss, bits)
+        return center + float(noisy[0]) * half_width / self.n_rows
+
+    def number_beyond(self, loss: PrivacyBudget, what: Query, center: float, least: float) -> float:
+        """Return the noisy number of rows with |x − center| ≥ ``least``; costs ``loss``."""
+        exact = self.rows.histogram(DistanceFrom(self.feature, center), [least, math.inf])
+        sensitivity = (count_l1 if loss.kind is BudgetKind.PURE else count)(self.rows.neighbors)
+        beyond = [int(exact.counts.sum()) + exact.above]
+        return float(noised(self.privacy_filter, what, beyond, sensitivity, loss)[0])
+
+    def center(self, whole: PrivacyBudget) -> Center:
+        """Return a value near the median."""
+        # To within its spread or floating-point resolution.
+        edges, certain, value = _float_line(), True, 0.0
+        sensitivity, pure = median_score(self.rows.neighbors), whole.kind is BudgetKind.PURE
+        for level in range(1, _MAX_LEVELS + 1):
+            # Of m cells, those more than r rows from the median have weight m·e^(−εr/Δ) in all.
+            exponent = sensitivity.value * (math.log(len(edges)) + _CERTAIN) / self.n_rows
+            enough = exponent / _RANK_ERROR
+            loss = _at_most(whole, enough if pure else enough**2 / 8.0, _LEVEL_SHARE[whole.kind])
+            certain = certain and choice_epsilon(loss) >= exponent / _MAX_RANK_ERROR
+            histogram = self.rows.histogram(CoordinateValue(self.feature), edges)
+            ranks = histogram.below + np.concatenate([[0], np.cumsum(histogram.counts)])
+            if level == 1:  # values beyond count at the ends: else all cells would be alike where most lie there
+                ranks[0], ranks[-1] = 0, histogram.total
+            before, after = 2 * ranks[:-1] - histogram.total, histogram.total - 2 * ranks[1:]
+            scores = -np.maximum(np.maximum(before, after), 0)
+            chosen = choose(scores, sensitivity, loss, self.privacy_filter, self.about("median", level=level))
+            value = float(edges[chosen] + edges[chosen + 1]) / 2.0
+            lower, upper = float(edges[max(chosen - 1, 0)]), float(edges[min(chosen + 2, len(edges) - 1)])
+            finest = 2.0 * float(np.spacing(max(abs(lower), abs(upper))))
+            cells = min(_CELLS, int((upper - lower) / finest))
+            if cells < _MIN_CELLS or float(edges[chosen]) < 0.0 < float(edges[chosen + 1]):
+                return Center(value, True, certain)
+            deviation = min(_COUNT_ERROR * self.n_rows, _MAX_COUNT_NOISE)
+            of_count = math.sqrt(2.0) / deviation if pure else 0.5 / deviation**2
+            beyond = self.number_beyond(
+                _at_most(whole, of_count, _LEVEL_COUNT_SHARE[whole.kind]),
+                self.about("rows-far-from-median", level=level),
+                value,
+                math.nextafter(max(upper - value, value - lower), math.inf),
+            )
+            if beyond > (1.0 - _CONCENTRATED) * self.n_rows:
+                return Center(value, True, certain)
+            edges = np.linspace(lower, upper, cells + 1)
+        return Center(value, False, certain)
+
+    def distances(self, loss: PrivacyBudget, center: float) -> OctaveHistogram:
+        """Count |x − center| in all octaves up to 2^200."""
+        # From 2^−200, or from 8 units in the last place of the center.
+        least = max(-_MAX_EXPONENT, math.frexp(center)[1] - 50) if center else -_MAX_EXPONENT
+        edges = np.exp2(np.arange(least, _MAX_EXPONENT + 1, dtype=np.float64))
+        exact = self.rows.histogram(DistanceFrom(self.feature, center), edges)
+        pure = loss.kind is BudgetKind.PURE
+        sensitivity = (histogram_l1 if pure else histogram_l2)(self.rows.neighbors)
+        query = np.concatenate([[exact.below], exact.counts, [exact.above]])
+        counts = noised(self.privacy_filter, self.about("log-scale-histogram"), query, sensitivity, loss)
+        return OctaveHistogram(edges, counts, noise_sd(loss, sensitivity.value), FALSE_TAIL, pure)
 
 
 @lru_cache(maxsize=1)
@@ -243,23 +260,6 @@ def _at_most(whole: PrivacyBudget, needed: float, share: float) -> PrivacyBudget
     """Return the loss that is needed, at most this share of the whole."""
     available = whole.epsilon if whole.kind is BudgetKind.PURE else whole.rho
     return share_of(whole, min(share, needed / available))
-
-
-def _noisy_number_beyond(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    loss: PrivacyBudget,
-    what: Query,
-    *,
-    feature: int,
-    center: float,
-    least: float,
-) -> float:
-    """Return the noisy number of rows with |x − center| ≥ ``least``; costs ``loss``."""
-    # x is one column; noise is discrete.
-    exact = rows.histogram(DistanceFrom(feature, center), [least, math.inf])
-    sensitivity = (count_l1 if loss.kind is BudgetKind.PURE else count)(rows.neighbors)
-    return float(noised(privacy_filter, what, [int(exact.counts.sum()) + exact.above], sensitivity, loss)[0])
 
 
 def normal_clip(noise: float, n_rows: float) -> float:
@@ -334,21 +334,6 @@ class OctaveHistogram(NormHistogram):
         return farthest * math.pow(best, 1.0 / power)
 
 
-def _log_scale_histogram(
-    rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, *, feature: int, center: float
-) -> OctaveHistogram:
-    """Count |x − center| in all octaves up to 2^200."""
-    # From 2^−200, or from 8 units in the last place of the center.
-    least = max(-_MAX_EXPONENT, math.frexp(center)[1] - 50) if center else -_MAX_EXPONENT
-    edges = np.exp2(np.arange(least, _MAX_EXPONENT + 1, dtype=np.float64))
-    exact = rows.histogram(DistanceFrom(feature, center), edges)
-    pure = loss.kind is BudgetKind.PURE
-    sensitivity = (histogram_l1 if pure else histogram_l2)(rows.neighbors)
-    query = np.concatenate([[exact.below], exact.counts, [exact.above]])
-    counts = noised(privacy_filter, Message("log-scale-histogram", feature=feature + 1), query, sensitivity, loss)
-    return OctaveHistogram(edges, counts, noise_sd(loss, sensitivity.value), FALSE_TAIL, pure)
-
-
 # One column without bounds, from search to clip: the shares of its budget, what was found, and what speaks against it.
 
 _COUNT_SHARE: Shares = MappingProxyType({BudgetKind.PURE: 0.05, BudgetKind.ZCDP: 0.02})
@@ -369,44 +354,23 @@ LARGE_TAIL = 0.1
 class LocatedColumn:
     """Center of a column, and the histogram of distances from it."""
 
-    feature: int
+    queries: ColumnQueries
     center: Center
     histogram: OctaveHistogram
-    n_rows: float
 
     @classmethod
-    def find(
-        cls,
-        rows: Rows,
-        privacy_filter: PrivacyFilter,
-        whole: PrivacyBudget,
-        *,
-        feature: int,
-        n_rows: float,
-        about_zero: bool = False,
-    ) -> LocatedColumn:
+    def find(cls, queries: ColumnQueries, whole: PrivacyBudget, *, about_zero: bool = False) -> LocatedColumn:
         """Search for the center, unless it is 0, and count the distances from it."""
         # It uses a part of `whole`.
-        center = Center(0.0, settled=True, certain=True)
-        if not about_zero:
-            center = _private_center(rows, privacy_filter, whole, feature=feature, n_rows=n_rows)
-        loss = share_of(whole, HISTOGRAM_SHARE[whole.kind])
-        histogram = _log_scale_histogram(rows, privacy_filter, loss, feature=feature, center=center.value)
-        return cls(feature, center, histogram, n_rows)
+        center = Center(0.0, settled=True, certain=True) if about_zero else queries.center(whole)
+        return cls(queries, center, queries.distances(share_of(whole, HISTOGRAM_SHARE[whole.kind]), center.value))
 
-    def clipped(self, rows: Rows, privacy_filter: PrivacyFilter, loss: PrivacyBudget, radius: float) -> ClippedColumn:
+    def clipped(self, loss: PrivacyBudget, radius: float) -> ClippedColumn:
         """Add a noisy count of the rows beyond ``radius``, which costs ``loss``."""
-        beyond = _noisy_number_beyond(
-            rows,
-            privacy_filter,
-            loss,
-            Message("clipped-rows-of-feature", feature=self.feature + 1),
-            feature=self.feature,
-            center=self.center.value,
-            least=math.nextafter(radius, math.inf),
-        )
-        share, deviation = beyond / self.n_rows, noise_sd(loss, 1.0) / self.n_rows
-        margin = noise_margin(deviation, rows.n_features, pure=loss.kind is BudgetKind.PURE)
+        queries, least = self.queries, math.nextafter(radius, math.inf)
+        beyond = queries.number_beyond(loss, queries.about("clipped-rows-of-feature"), self.center.value, least)
+        share, deviation = beyond / queries.n_rows, noise_sd(loss, 1.0) / queries.n_rows
+        margin = noise_margin(deviation, queries.rows.n_features, pure=loss.kind is BudgetKind.PURE)
         shows = share > _MIN_CLIPPED + margin
         return ClippedColumn(self, radius, min(max(share, 0.0), 1.0), shows)
 
@@ -425,7 +389,7 @@ class ClippedColumn:
     @property
     def share_unseen(self) -> float:
         """Fraction of rows in a tail that the histogram may miss."""
-        return min(1.0, self.located.histogram.least_seen / self.located.n_rows)
+        return min(1.0, self.located.histogram.least_seen / self.located.queries.n_rows)
 
     @property
     def is_constant(self) -> bool:
@@ -491,29 +455,15 @@ class LogScaleHistogramMeanPlan(MeanPlan):
         self.check_rows(rows)
         n_rows, d = self.count_of(rows, privacy_filter), self.shape.n_features
         whole, *_ = privacy_filter.left.as_budget.split(*[1.0] * d)
-        located = [
-            LocatedColumn.find(rows, privacy_filter, whole, feature=feature, n_rows=n_rows) for feature in range(d)
-        ]
+        queries = [ColumnQueries(rows, privacy_filter, feature, n_rows) for feature in range(d)]
+        located = [LocatedColumn.find(each, whole) for each in queries]
         # The rest of easy searches is shared by all columns.
         share, *_ = privacy_filter.left.as_budget.split(*[1.0] * d)
         for_count, for_mean = share.split(CLIP_SHARE[share.kind], 1.0 - CLIP_SHARE[share.kind])
         noise = self._deviation(for_mean)
-        columns = [
-            one.clipped(rows, privacy_filter, for_count, one.histogram.clip_radius(1, noise, n_rows)) for one in located
-        ]
+        columns = [one.clipped(for_count, one.histogram.clip_radius(1, noise, n_rows)) for one in located]
         loss, *_ = privacy_filter.left.as_budget.split(*[1.0] * d)
-        means = [
-            clamped_mean(
-                rows,
-                privacy_filter,
-                loss,
-                feature=feature,
-                center=one.located.center.value,
-                half_width=one.radius,
-                n_rows=n_rows,
-            )
-            for feature, one in enumerate(columns)
-        ]
+        means = [one.located.queries.clamped_mean(loss, one.located.center.value, one.radius) for one in columns]
         noises = [self._deviation(loss) * one.radius / n_rows for one in columns]
         names = rows.schema.feature_names
         warnings = column_warnings(names, columns)
@@ -600,19 +550,13 @@ class LogScaleHistogramPlan(Plan):
         self.check_rows(rows)
         n_rows = float(self.shape.n_rows or 0) or self.released_count(rows.count(), privacy_filter)
         assert n_rows is not None
-        located = LocatedColumn.find(
-            rows,
-            privacy_filter,
-            privacy_filter.left.as_budget,
-            feature=0,
-            n_rows=n_rows,
-            about_zero=not self.shape.mean,
-        )
+        queries = ColumnQueries(rows, privacy_filter, 0, n_rows)
+        located = LocatedColumn.find(queries, privacy_filter.left.as_budget, about_zero=not self.shape.mean)
         left = privacy_filter.left.as_budget
         for_count, rest = left.split(CLIP_SHARE[left.kind], 1.0 - CLIP_SHARE[left.kind])
         noise = noise_sd(rest, self._sensitivity(rest).value)  # of the sum of squares at radius 1
         radius = located.histogram.clip_radius(2, noise, n_rows)
-        column = located.clipped(rows, privacy_filter, for_count, radius)
+        column = located.clipped(for_count, radius)
 
         # The noisy sums of the clipped column, with the remaining budget.
         loss, center = privacy_filter.left.as_budget, located.center.value
