@@ -16,8 +16,6 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.verification import Check, checks
 from dpmoments.base.message import Message
-from dpmoments.releases.mean_release import MEAN_RELEASE_FILE
-from dpmoments.releases.moment_release import RELEASE_FILE
 from support.forged_files import Edit, forge, smaller_budget_everywhere
 from support.said import codes, refused
 
@@ -104,13 +102,13 @@ def test_unusual_numbers_come_back(tmp_path: Path) -> None:
 def test_a_mean_release_is_no_other_kind(saved: Path) -> None:
     """The kind stands in the file: neither can be read as the other, and any other document is refused."""
     document = json.loads(saved.read_text())
-    assert document["format"] == MEAN_RELEASE_FILE.format != RELEASE_FILE.format
+    assert document["format"] == dpm.MeanRelease.file_kind.format != dpm.MomentRelease.file_kind.format
     with refused("has unknown entries"):
         dpm.MomentRelease.from_dict(document["content"])
     moments = dpm.release(np.zeros((5, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
     with refused("has unknown entries"):
         dpm.MeanRelease.from_dict(moments.to_dict())
-    saved.write_text(json.dumps(document | {"format": RELEASE_FILE.format}))
+    saved.write_text(json.dumps(document | {"format": dpm.MomentRelease.file_kind.format}))
     with refused("does not hold a consistent", path=str(saved)):
         dpm.load(saved)
 

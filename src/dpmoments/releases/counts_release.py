@@ -26,7 +26,6 @@ from dpmoments.releases.disclosed import Disclosed
 from dpmoments.schema.constraints import Level, grouping_column, levels_of
 from dpmoments.schema.schema import Schema
 
-COUNTS_FILE = DocumentKind("dpmoments-counts-release", 1, "release of counts")
 _MAX_COUNT = 1e12
 """Largest noisy count: sums of counts are exact."""
 _ROUNDING = 1e-9
@@ -64,7 +63,7 @@ class CountsRelease(Release, Disclosed):
     noisy: tuple[FloatArray, ...]
     public_rows: int | None = None
 
-    file_kind = COUNTS_FILE
+    file_kind = DocumentKind("dpmoments-counts-release", 1, "release of counts")
     holds_counts = True
 
     def __post_init__(self) -> None:

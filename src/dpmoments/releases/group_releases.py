@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from dpmoments.analysis.answers import aligned
 from dpmoments.analysis.classifiers import NaiveBayes, naive_bayes
@@ -25,8 +25,6 @@ from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level, levels_of
 from dpmoments.schema.derived import column_from_dict
-
-GROUPS_FILE = DocumentKind("dpmoments-group-releases", 1, "release of groups")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,6 +48,8 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
 
     by: Categorical | Boolean
     releases: tuple[MomentRelease, ...]
+
+    file_kind: ClassVar[DocumentKind] = DocumentKind("dpmoments-group-releases", 1, "release of groups")
 
     def __post_init__(self) -> None:
         levels, releases = levels_of(self.by), self.releases
@@ -185,7 +185,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
             If a file cannot be written.
         """
         if not Path(path).is_dir():
-            GROUPS_FILE.write(self.to_dict(), path, overwrite=overwrite)
+            self.file_kind.write(self.to_dict(), path, overwrite=overwrite)
             return
         # Names that every file system accepts.
         plain = [re.sub(r"[^\w.]+", "-", str(level), flags=re.ASCII).strip("-.")[:40] for level in self]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from dpmoments.base.documents import DocumentKind, read_document
+from dpmoments.base.documents import read_document
 from dpmoments.base.errors import InputTypeError
-from dpmoments.releases.counts_release import COUNTS_FILE, CountsRelease
-from dpmoments.releases.group_releases import GROUPS_FILE, GroupReleases
-from dpmoments.releases.mean_release import MEAN_RELEASE_FILE, MeanRelease
-from dpmoments.releases.moment_release import RELEASE_FILE, MomentRelease
-from dpmoments.releases.pooling import POOLED_FILE, PooledRelease
+from dpmoments.releases.counts_release import CountsRelease
+from dpmoments.releases.group_releases import GroupReleases
+from dpmoments.releases.mean_release import MeanRelease
+from dpmoments.releases.moment_release import MomentRelease
+from dpmoments.releases.pooling import PooledRelease
 
 AnyRelease = MomentRelease | MeanRelease | CountsRelease | GroupReleases
 """A release of any kind."""
@@ -55,14 +54,8 @@ def load(path: str | Path, kind: type[Any] = object) -> Any:
     OSError
         If the file cannot be read.
     """
-    builders: dict[DocumentKind, Callable[[Mapping[str, Any]], AnyRelease]] = {
-        RELEASE_FILE: MomentRelease.from_dict,
-        MEAN_RELEASE_FILE: MeanRelease.from_dict,
-        COUNTS_FILE: CountsRelease.from_dict,
-        GROUPS_FILE: GroupReleases.from_dict,
-        POOLED_FILE: PooledRelease.from_dict,
-    }
-    released = read_document(path, builders)
+    kinds: tuple[Any, ...] = MomentRelease, MeanRelease, CountsRelease, GroupReleases, PooledRelease
+    released = read_document(path, {each.file_kind: each.from_dict for each in kinds})
     if not isinstance(released, kind):
         raise InputTypeError(f"{path} holds a {type(released).__name__}: load it with that kind, or without one")
     return released

@@ -21,8 +21,6 @@ from dpmoments.releases.disclosed import Disclosed
 if TYPE_CHECKING:
     from dpmoments.plots.accessor import MeanPlots
 
-MEAN_RELEASE_FILE = DocumentKind("dpmoments-mean-release", 1, "mean release")
-
 
 @dataclass(frozen=True, eq=False)
 class MeanRelease(Release, Disclosed):
@@ -47,7 +45,7 @@ class MeanRelease(Release, Disclosed):
     noisy_count: float
     noise: MeanModel | None = None
 
-    file_kind = MEAN_RELEASE_FILE
+    file_kind = DocumentKind("dpmoments-mean-release", 1, "mean release")
 
     def __post_init__(self) -> None:
         super().__post_init__()

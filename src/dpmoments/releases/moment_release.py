@@ -129,7 +129,6 @@ NOT_IN_MOMENTS = MappingProxyType(
 """Methods and commands that moments do not determine: why, and what to use."""
 
 
-RELEASE_FILE = DocumentKind("dpmoments-release", 1, "release")
 _ENTRIES = {
     "noise": NoiseModel | None,
     "noisy_count": float | None,
@@ -160,7 +159,7 @@ class MomentRelease(Moments, Disclosed):
 
     chosen_because: Message | None = None
 
-    file_kind = RELEASE_FILE
+    file_kind = DocumentKind("dpmoments-release", 1, "release")
 
     # One line an analysis, a function of a release; the command line has a command for each.
     describe = describe

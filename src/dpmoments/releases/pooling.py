@@ -32,8 +32,6 @@ from dpmoments.releases.moment_release import MomentRelease
 if TYPE_CHECKING:
     from dpmoments.releases.profile import RunCurve
 
-POOLED_FILE = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PooledRelease(MomentRelease):
@@ -49,7 +47,7 @@ class PooledRelease(MomentRelease):
 
     parts: tuple[MomentRelease, ...] = ()
 
-    file_kind = POOLED_FILE
+    file_kind = DocumentKind("dpmoments-pooled-release", 1, "pooled release")
 
     @property
     def runs(self) -> tuple[MomentRelease, ...]:

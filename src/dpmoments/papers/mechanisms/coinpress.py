@@ -298,16 +298,8 @@ def _widened_clip(
     share = _histogram_share(d)
     for_histogram, rest = PrivacyBudget.zcdp(planned.rho).split(share, 1.0 - share)
     # A row very far out along directions enlarged unchecked only says how far these were enlarged: it is counted apart.
-    whole, apart = noisy_tail_histograms(
-        rows,
-        privacy_filter,
-        "norm-histogram",
-        for_histogram.rho,
-        edges=tail_edges(planned.radius),
-        center=ellipsoid.center,
-        linear=ellipsoid.linear,
-        apart=ellipsoid.linear[ellipsoid.unchecked],
-    )
+    place = tail_edges(planned.radius), ellipsoid.center, ellipsoid.linear, ellipsoid.linear[ellipsoid.unchecked]
+    whole, apart = noisy_tail_histograms(rows, privacy_filter, "norm-histogram", for_histogram.rho, *place)
     noise = StepNoise.calibrated(d, rest.rho, rows.neighbors, mean=mean)
     noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / n_rows
     affordable = math.sqrt(_AFFORDABLE * math.sqrt(d) / noise_error)

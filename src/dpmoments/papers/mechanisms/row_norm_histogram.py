@@ -169,7 +169,6 @@ def noisy_tail_histograms(
     privacy_filter: PrivacyFilter,
     what: Query,
     rho: float,
-    *,
     edges: FloatArray,
     center: FloatArray,
     linear: FloatArray,
