@@ -151,9 +151,8 @@ def test_a_step_with_the_mean_pays_for_sum_and_gram_and_leaves_the_count_cell_al
     sums, grams = [], []
     for _ in range(600):
         one_step = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, generator)
-        found = noisy_step(
-            rows, one_step, {"step": 1}, rho, mean=True, center=np.zeros(d), linear=np.eye(d), radius=radius
-        )
+        mapped = MappedRows(rows, one_step, np.zeros(d), np.eye(d))
+        found = mapped.moments({"step": 1}, rho, radius, mean=True)
         assert found.sum is not None
         sums.append(found.sum - clipped.sum(axis=0))
         grams.append(np.diagonal(found.gram) - (clipped**2).sum(axis=0))

@@ -16,11 +16,11 @@ from dpmoments.base.message import Message
 from dpmoments.mechanisms.lattice_noise import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.noisy_step import (
+    MappedRows,
     NoisyStep,
     StepNoise,
     count_first,
     first_count_error,
-    noisy_step,
     require_workable_budget,
 )
 from dpmoments.privacy.budget import PrivacyBudget
@@ -57,16 +57,8 @@ def test_a_step_is_its_answer_in_the_units_of_w(neighbors: Neighbors, mean: bool
     assert noise.noise_scale == pytest.approx(scale, rel=1e-12)
     assert noise.off_diagonal_scale == pytest.approx(scale * math.sqrt(0.5), rel=1e-12)
     kept = recorder(PrivacyBudget.zcdp(rho), neighbors)
-    found = noisy_step(
-        Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors),
-        kept,
-        {"step": 1},
-        rho,
-        mean=mean,
-        center=center,
-        linear=linear,
-        radius=radius,
-    )
+    rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors)
+    found = MappedRows(rows, kept, center, linear).moments({"step": 1}, rho, radius, mean=mean)
     (exchange,) = kept.exchanges
     assert exchange.made.what == Message("sum-and-gram" if mean else "gram", step=1)
     assert exchange.made.sensitivity.units == 4.0**noise.bits
@@ -217,7 +209,7 @@ def test_steps_of_a_run_share_one_filter_and_stay_within_it() -> None:
     """A step that the filter has no budget for is refused before noise is drawn."""
     rows = Rows.of(np.zeros((5, 2)), dpm.Schema.unbounded(2))
     one: PrivacyFilter = filter_that_pays(ZCDP, Neighbors.ADD_REMOVE, insecure_generator(0))
-    place: dict[str, Any] = dict(mean=False, center=np.zeros(2), linear=np.eye(2), radius=1.0)
-    noisy_step(rows, one, {"step": 1}, 0.3, **place)
+    mapped = MappedRows(rows, one, np.zeros(2), np.eye(2))
+    mapped.moments({"step": 1}, 0.3, 1.0, mean=False)
     with pytest.raises(dpm.privacy.filter.PrivacyFilterError):
-        noisy_step(rows, one, {"step": 2}, 0.3, **place)
+        mapped.moments({"step": 2}, 0.3, 1.0, mean=False)

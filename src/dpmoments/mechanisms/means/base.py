@@ -7,22 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, out_of_range, shown
-from dpmoments.base.message import Message
-from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, CalibratedPlan, ConfiguredMechanism
-from dpmoments.mechanisms.lattice_noise import split_for_count, with_gaussian_noise
+from dpmoments.mechanisms.lattice_noise import split_for_count
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.models import MeanModel
-from dpmoments.moments.rounding import with_rounding
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -131,86 +124,3 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
                 "variance-aware"
             )
         return shape.row_norm / math.sqrt(shape.n_features)
-
-
-# One step of a multivariate mean: noisy sums of rows clipped to a ball, and of the squares of their coordinates.
-
-
-@dataclass(frozen=True, slots=True)
-class ClippedSums:
-    """Noisy sums of clipped rows w, noise SD ``sum_scale``, and of their w_j² if asked for."""
-
-    sum: FloatArray
-    sum_scale: float
-    rounding: float  # largest error of an entry of a row
-    squares: FloatArray | None = None
-    squares_scale: float = 0.0
-
-
-def noisy_clipped_sums(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    step: int,
-    *,
-    rho: float,
-    center: FloatArray,
-    linear: FloatArray,
-    radius: float,
-    squares_rho: float = 0.0,
-) -> ClippedSums:
-    """Release Σw of w = linear·(x − center) clipped to ‖w‖ ≤ radius.
-
-    With ``squares_rho``, also the sums of w_j².
-
-    **Privacy.** (rho + squares_rho)-zCDP: discrete Gaussian noise on exact integer sums. Σw moves by at most radius
-    (add-remove) or 2·radius. The squares are the diagonal of the Gram matrix, so they move by no more in ℓ2 than it does in
-    Frobenius norm.
-    """
-    k, neighbors = len(linear), rows.neighbors
-    of_sum, of_squares = row_sum_l2(neighbors), gram_frobenius(neighbors, k)
-    scale = zcdp_noise_scale(rho, of_sum.value)
-    squares_scale = zcdp_noise_scale(squares_rho, of_squares.value) if squares_rho else 0.0
-    bits = choose_bits(max(scale, squares_scale), k)
-    moments = rows.moments(center, linear, radius, bits=bits)
-    total = (
-        with_gaussian_noise(privacy_filter, Message("sum", step=step), moments.sum, of_sum, scale, bits=bits) * radius
-    )
-    rounding = 0.5 * radius * 2.0**-bits
-    if not squares_rho:
-        return ClippedSums(total, scale * radius, rounding)
-    exact_squares = np.diagonal(moments.gram)
-    squares = with_gaussian_noise(
-        privacy_filter, Message("squares", step=step), exact_squares, of_squares, squares_scale, bits=2 * bits
-    )
-    return ClippedSums(total, scale * radius, rounding, squares * radius**2, squares_scale * radius**2)
-
-
-# Noise distribution of a mean, from its last step and the count: noisy values and public numbers only.
-
-
-def noise_of_last_step(
-    back: FloatArray,
-    sums: ClippedSums,
-    count_error: float | None,
-    n_rows: float,
-    *,
-    clipped: float | None,
-    bias_suspected: bool,
-) -> MeanModel:
-    """Return the noise of center + back·m̂.
-
-    m̂ = ``sums.sum``/n is the noisy mean of w = back⁻¹·(x − center) clipped to a ball.
-
-    ``clipped`` is the noisy fraction of clipped rows (None if not queried). ``bias_suspected`` is True if the norms
-    seen have heavier tails than normal rows, or too few were seen: clipping is planned to keep the mean of normal rows, and
-    moves others as far as noise does, or further.
-    """
-    return MeanModel(
-        "gaussian",
-        with_rounding(
-            sums.sum_scale / n_rows * np.sqrt((back * back).sum(axis=1)), sums.rounding * np.abs(back).sum(axis=1)
-        ),
-        np.abs(back @ (sums.sum / n_rows)) * ((count_error or 0.0) / n_rows),
-        clipped=clipped,
-        bias_suspected=bias_suspected,
-    )

@@ -24,11 +24,11 @@ from dpmoments.papers.mechanisms.coinpress_schedule import (
     spread_schedule,
 )
 from dpmoments.papers.mechanisms.noisy_step import (
+    MappedRows,
     NoisyStep,
     RecursivePlan,
     StepNoise,
     count_first,
-    noisy_step,
     require_workable_budget,
 )
 from dpmoments.papers.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
@@ -400,10 +400,8 @@ class CoinPressPlan(RecursivePlan):
         steps: list[dict[str, Any]] = []
 
         def step(which: Mapping[str, int | bool], rho: float, radius: float) -> NoisyStep:
-            center, linear = ellipsoid.center, ellipsoid.linear
-            return noisy_step(
-                rows, privacy_filter, which, rho, mean=shape.mean, center=center, linear=linear, radius=radius
-            )
+            mapped = MappedRows(rows, privacy_filter, ellipsoid.center, ellipsoid.linear)
+            return mapped.moments(which, rho, radius, mean=shape.mean)
 
         *early, last = PrivacyBudget.zcdp(rho).split(*rules.schedule.shares)
         for budget in early:

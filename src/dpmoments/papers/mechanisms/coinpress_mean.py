@@ -18,14 +18,7 @@ from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputValueError, out_of_range, shown
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.means.base import (
-    MeanMechanism,
-    MeanPlan,
-    NoisyMean,
-    NormalRows,
-    noise_of_last_step,
-    noisy_clipped_sums,
-)
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
 from dpmoments.papers.mechanisms.coinpress import CoinPress, Ellipsoid, StepRules
 from dpmoments.papers.mechanisms.coinpress_schedule import (
@@ -40,10 +33,12 @@ from dpmoments.papers.mechanisms.coinpress_schedule import (
     normal_norm_radius,
 )
 from dpmoments.papers.mechanisms.noisy_step import (
+    MappedRows,
     NoisyStep,
     count_first,
     first_count_error,
     left_after_count,
+    noise_of_last_step,
     require_workable_budget,
 )
 from dpmoments.papers.mechanisms.row_norm_histogram import (
@@ -52,7 +47,6 @@ from dpmoments.papers.mechanisms.row_norm_histogram import (
     MAX_SEEN,
     NOISE_DECIDES,
     clipped_norm,
-    noisy_norm_histogram,
     norm_edges,
     spread_about_mean,
 )
@@ -264,13 +258,11 @@ class CoinPressMeanPlan(MeanPlan):
         back = np.linalg.inv(linear).astype(np.float64)
         center, steps, last = np.zeros(d), list[dict[str, Any]](), None
         for index, budget in enumerate(PrivacyBudget.zcdp(rho).split(*balls.schedule.shares)):
-            radius, spend = balls.radii[index], budget.rho
+            radius, spend, mapped = balls.radii[index], budget.rho, MappedRows(rows, privacy_filter, center, linear)
             if index == len(balls.radii) - 1 and options.widens_last_clip:
-                last = self._last_clip(rows, privacy_filter, spend, radius, center, linear, balls)
+                last = self._last_clip(mapped, spend, radius, balls.n_rows)
                 spend, radius = last.rho, last.radius
-            sums = noisy_clipped_sums(
-                rows, privacy_filter, index + 1, rho=spend, center=center, linear=linear, radius=radius
-            )
+            sums = mapped.sums(index + 1, spend, radius)
             # Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}; the mean was known to lie within mean_radius.
             steps.append(
                 {
@@ -312,24 +304,12 @@ class CoinPressMeanPlan(MeanPlan):
         )
         return NoisyMean(center, balls.n_rows, diagnostics, law)
 
-    def _last_clip(
-        self,
-        rows: Rows,
-        privacy_filter: PrivacyFilter,
-        rho: float,
-        planned: float,
-        center: FloatArray,
-        linear: FloatArray,
-        balls: Balls,
-    ) -> LastClip:
+    def _last_clip(self, mapped: MappedRows, rho: float, planned: float, n_rows: float) -> LastClip:
         """Plan the last step by a histogram of norms, paid for by part of its budget."""
         d = self.shape.n_features
         for_histogram, rest = PrivacyBudget.zcdp(rho).split(_HISTOGRAM_SHARE, 1.0 - _HISTOGRAM_SHARE)
-        edges = norm_edges(math.sqrt(d))
-        histogram = noisy_norm_histogram(
-            rows, privacy_filter, "norm-histogram", for_histogram.rho, edges, center, linear
-        )
-        noise_error = row_sum_l2(self.neighbors).value * math.sqrt(d / (2.0 * rest.rho)) / balls.n_rows
+        histogram = mapped.norms("norm-histogram", for_histogram.rho, norm_edges(math.sqrt(d)))
+        noise_error = row_sum_l2(self.neighbors).value * math.sqrt(d / (2.0 * rest.rho)) / n_rows
         weight = _skewed_weight(d)
         best = histogram.best_radius(1, noise_error, weight) or 0.0
         heavier = best > _HEAVIER * normal_norm_radius(d, noise_error, weight)
@@ -338,7 +318,7 @@ class CoinPressMeanPlan(MeanPlan):
             rest.rho,
             radius,
             histogram.share_above(planned),
-            seen=float(histogram.occupied.sum()) / balls.n_rows,
+            seen=float(histogram.occupied.sum()) / n_rows,
             norm=clipped_norm(histogram, radius),
             share_clipped=histogram.share_above(radius),
             heavier=heavier,

@@ -1,4 +1,4 @@
-"""One step of the recursive estimators: noisy moments of w = A(x − c), clipped to a ball."""
+"""One step of the recursive estimators: noisy moments of rows w = A(x − c), clipped to a ball."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmoments.base.arrays import FloatArray
-from dpmoments.base.message import Message
+from dpmoments.base.message import Message, Query
 from dpmoments.mechanisms.additive import augmented_gram, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.lattice_noise import (
@@ -22,13 +22,16 @@ from dpmoments.mechanisms.lattice_noise import (
     with_gaussian_noise,
 )
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.moments.models import MeanModel
+from dpmoments.moments.rounding import with_rounding
+from dpmoments.papers.mechanisms.row_norm_histogram import NormHistogram, noisy_norm_histogram
 from dpmoments.papers.models import LastStepModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.sensitivity import sum_and_gram_frobenius
+from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2, sum_and_gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 
@@ -109,44 +112,79 @@ def _step_augmentation(n_outputs: int, neighbors: Neighbors, *, mean: bool) -> f
     return choose_augmentation(MomentShape(n_outputs, mean=mean), sensitivity, noisy_count=False)
 
 
-def noisy_step(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    step: Mapping[str, int | bool],
-    rho: float,
-    *,
-    mean: bool,
-    center: FloatArray,
-    linear: FloatArray,
-    radius: float,
-) -> NoisyStep:
-    """Release the moments of w = linear·(x − center), each w clipped to ‖w‖ ≤ radius.
+@dataclass(frozen=True, slots=True)
+class ClippedSums:
+    """Noisy sums of clipped rows w, noise SD ``sum_scale``, and of their w_j² if asked for."""
 
-    ``linear`` has shape (k, d).
+    sum: FloatArray
+    sum_scale: float
+    rounding: float  # largest error of an entry of a row
+    squares: FloatArray | None = None
+    squares_scale: float = 0.0
 
-    **Privacy.** ``rho``. Clipped rows are rounded to the lattice of spacing radius·2^−bits, and
-    their norms are checked there in exact integers, so the sums are exact integers of known sensitivity. ``center``,
-    ``linear`` and ``radius`` may depend on the rows only through earlier noisy outputs. ``step`` names
-    the step in the receipt: ``step``, ``round`` or ``last``.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedRows:
+    """Rows w = linear·(x − center) of a table, and the filter that answers questions about them.
+
+    ``center``, ``linear``, of shape (k, d), and clipping radii may depend on the rows only through earlier noisy outputs.
+    Clipped rows are rounded to the lattice of spacing radius·2^−bits, and their norms are checked there in exact integers, so
+    that sums are exact integers of known sensitivity.
     """
-    noise = StepNoise.calibrated(len(linear), rho, rows.neighbors, mean=mean)
-    moments = rows.moments(center, linear, radius, bits=noise.bits)
-    weight = noise.augmentation
-    values = with_gaussian_noise(
-        privacy_filter,
-        Message("sum-and-gram" if weight else "gram", **step),
-        augmented_gram(moments, weight, count=False),
-        noise.sensitivity,
-        noise.noise_scale,
-        bits=2 * noise.bits,
-        off_diagonal_scale=noise.off_diagonal_scale,
-    )
-    gram_scale = noise.noise_scale * radius**2
-    if not weight:
-        return NoisyStep(values * radius**2, None, gram_scale, 0.0)
-    sum_scale = noise.off_diagonal_scale * radius / weight
-    gram = np.ascontiguousarray(values[1:, 1:]) * radius**2
-    return NoisyStep(gram, values[0, 1:] * (radius / weight), gram_scale, sum_scale)
+
+    rows: Rows
+    privacy_filter: PrivacyFilter
+    center: FloatArray
+    linear: FloatArray
+
+    def norms(self, what: Query, rho: float, edges: FloatArray) -> NormHistogram:
+        """Return a histogram of ‖w‖ plus discrete Gaussian noise on every bin."""
+        return noisy_norm_histogram(self.rows, self.privacy_filter, what, rho, edges, self.center, self.linear)
+
+    def moments(self, step: Mapping[str, int | bool], rho: float, radius: float, *, mean: bool) -> NoisyStep:
+        """Release the moments of w clipped to ‖w‖ ≤ radius.
+
+        **Privacy.** ``rho``. ``step`` names the step in the receipt: ``step``, ``round`` or ``last``.
+        """
+        noise = StepNoise.calibrated(len(self.linear), rho, self.rows.neighbors, mean=mean)
+        moments = self.rows.moments(self.center, self.linear, radius, bits=noise.bits)
+        weight = noise.augmentation
+        values = with_gaussian_noise(
+            self.privacy_filter,
+            Message("sum-and-gram" if weight else "gram", **step),
+            augmented_gram(moments, weight, count=False),
+            noise.sensitivity,
+            noise.noise_scale,
+            bits=2 * noise.bits,
+            off_diagonal_scale=noise.off_diagonal_scale,
+        )
+        gram_scale = noise.noise_scale * radius**2
+        if not weight:
+            return NoisyStep(values * radius**2, None, gram_scale, 0.0)
+        sum_scale = noise.off_diagonal_scale * radius / weight
+        gram = np.ascontiguousarray(values[1:, 1:]) * radius**2
+        return NoisyStep(gram, values[0, 1:] * (radius / weight), gram_scale, sum_scale)
+
+    def sums(self, step: int, rho: float, radius: float, squares_rho: float = 0.0) -> ClippedSums:
+        """Release Σw of w clipped to ‖w‖ ≤ radius; with ``squares_rho``, also the sums of w_j².
+
+        **Privacy.** (rho + squares_rho)-zCDP. Σw moves by at most radius (add-remove) or 2·radius. The squares are the
+        diagonal of the Gram matrix, so they move by no more in ℓ2 than it does in Frobenius norm.
+        """
+        neighbors, k = self.rows.neighbors, len(self.linear)
+        of_sum, of_squares = row_sum_l2(neighbors), gram_frobenius(neighbors, k)
+        scale = zcdp_noise_scale(rho, of_sum.value)
+        squares_scale = zcdp_noise_scale(squares_rho, of_squares.value) if squares_rho else 0.0
+        bits = choose_bits(max(scale, squares_scale), k)
+        moments = self.rows.moments(self.center, self.linear, radius, bits=bits)
+        what = Message("sum", step=step)
+        total = with_gaussian_noise(self.privacy_filter, what, moments.sum, of_sum, scale, bits=bits) * radius
+        rounding = 0.5 * radius * 2.0**-bits
+        if not squares_rho:
+            return ClippedSums(total, scale * radius, rounding)
+        exact, what = np.diagonal(moments.gram), Message("squares", step=step)
+        squares = with_gaussian_noise(self.privacy_filter, what, exact, of_squares, squares_scale, bits=2 * bits)
+        return ClippedSums(total, scale * radius, rounding, squares * radius**2, squares_scale * radius**2)
 
 
 def count_first(rows: Rows, privacy_filter: PrivacyFilter, rho: float, public_rows: int | None) -> tuple[float, float]:
@@ -174,3 +212,34 @@ def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
     smallest = rho * (min(shares) if shares is not None else _MIN_SHARE)
     # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
     choose_bits(zcdp_noise_scale(smallest, 6.0))
+
+
+# Noise distribution of a mean, from its last step and the count: noisy values and public numbers only.
+
+
+def noise_of_last_step(
+    back: FloatArray,
+    sums: ClippedSums,
+    count_error: float | None,
+    n_rows: float,
+    *,
+    clipped: float | None,
+    bias_suspected: bool,
+) -> MeanModel:
+    """Return the noise of center + back·m̂.
+
+    m̂ = ``sums.sum``/n is the noisy mean of w = back⁻¹·(x − center) clipped to a ball.
+
+    ``clipped`` is the noisy fraction of clipped rows (None if not queried). ``bias_suspected`` is True if the norms
+    seen have heavier tails than normal rows, or too few were seen: clipping is planned to keep the mean of normal rows, and
+    moves others as far as noise does, or further.
+    """
+    return MeanModel(
+        "gaussian",
+        with_rounding(
+            sums.sum_scale / n_rows * np.sqrt((back * back).sum(axis=1)), sums.rounding * np.abs(back).sum(axis=1)
+        ),
+        np.abs(back @ (sums.sum / n_rows)) * ((count_error or 0.0) / n_rows),
+        clipped=clipped,
+        bias_suspected=bias_suspected,
+    )

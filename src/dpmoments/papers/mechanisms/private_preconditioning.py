@@ -21,7 +21,7 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.papers.mechanisms.coinpress import spectral_edge
 from dpmoments.papers.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
-from dpmoments.papers.mechanisms.noisy_step import RecursivePlan, count_first, noisy_step, require_workable_budget
+from dpmoments.papers.mechanisms.noisy_step import MappedRows, RecursivePlan, count_first, require_workable_budget
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -57,9 +57,8 @@ class PrivatePreconditioningPlan(RecursivePlan):
             radius = math.sqrt(options.clip_constant * kappa * d * math.log(n_rows / options.failure))
             is_last = len(steps) == self.n_rounds
             step: Mapping[str, int | bool] = {"last": True} if is_last else {"round": len(steps) + 1}
-            release = noisy_step(
-                rows, privacy_filter, step, budget.rho, mean=False, center=np.zeros(d), linear=linear, radius=radius
-            )
+            mapped = MappedRows(rows, privacy_filter, np.zeros(d), linear)
+            release = mapped.moments(step, budget.rho, radius, mean=False)
             noise = release.gram_scale / n_rows
             steps.append({"linear": linear.tolist(), "radius": radius, "kappa": kappa, "noise_scale": noise})
             if not is_last:

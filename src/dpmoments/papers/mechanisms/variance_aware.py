@@ -10,21 +10,16 @@ import numpy as np
 
 from dpmoments.base.arrays import FloatArray
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.means.base import (
-    ClippedSums,
-    MeanMechanism,
-    MeanPlan,
-    NoisyMean,
-    NormalRows,
-    noise_of_last_step,
-    noisy_clipped_sums,
-)
+from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.papers.mechanisms.coinpress_schedule import normal_norm_radius
 from dpmoments.papers.mechanisms.noisy_step import (
+    ClippedSums,
+    MappedRows,
     count_first,
     first_count_error,
     left_after_count,
+    noise_of_last_step,
     require_workable_budget,
 )
 from dpmoments.papers.mechanisms.row_norm_histogram import (
@@ -34,7 +29,6 @@ from dpmoments.papers.mechanisms.row_norm_histogram import (
     NormHistogram,
     clipped_norm,
     noise_margin,
-    noisy_norm_histogram,
     norm_edges,
     spread_about_mean,
 )
@@ -205,24 +199,19 @@ class _Run:
         """Return :func:`_mean_error` for a part of ρ."""
         return _mean_error(self.neighbors, self.n_rows, rho, self.d)
 
+    def mapped(self, linear: FloatArray) -> MappedRows:
+        """Return the rows about the center, mapped by ``linear``."""
+        return MappedRows(self.rows, self.privacy_filter, self.center, linear)
+
     def histogram(self, rho: float, linear: FloatArray, typical: float, octaves: int) -> NormHistogram:
         what, edges = Message("norm-histogram", histogram=len(self.steps) + 1), norm_edges(typical, octaves=octaves)
-        return noisy_norm_histogram(self.rows, self.privacy_filter, what, rho, edges, self.center, linear)
+        return self.mapped(linear).norms(what, rho, edges)
 
     def clipped(
         self, rho: float, linear: FloatArray, radius: float, *, squares_rho: float = 0.0, shrink: bool = True
     ) -> ClippedSums:
         """Return noisy sums of clipped rows, and move the center by them; shortened if ``shrink``."""
-        sums = noisy_clipped_sums(
-            self.rows,
-            self.privacy_filter,
-            len(self.steps) + 1,
-            rho=rho,
-            squares_rho=squares_rho,
-            center=self.center,
-            linear=linear,
-            radius=radius,
-        )
+        sums = self.mapped(linear).sums(len(self.steps) + 1, rho, radius, squares_rho)
         # Rows were clipped to {x : ‖linear·(x − center)‖ ≤ radius}.
         place = {"center": self.center.tolist(), "scales": (1.0 / np.diagonal(linear)).tolist()}
         self.steps.append({**place, "radius": radius, "rho": rho + squares_rho})
@@ -298,7 +287,7 @@ class _Run:
         # It is in [0, 1]; radii are clipping radii.
         rho = _far_rows_cost(self.neighbors, self.n_rows, self.total)
         edges = np.array([_FAR_ROWS * radius, 2.0 * _FAR_ROWS * radius])
-        counted = noisy_norm_histogram(self.rows, self.privacy_filter, "outlying-rows", rho, edges, self.center, linear)
+        counted = self.mapped(linear).norms("outlying-rows", rho, edges)
         share = float(counted.counts[1:].sum()) / self.n_rows
         margin = noise_margin(math.sqrt(2.0) * counted.noise_scale / self.n_rows, 1, pure=False)
         return min(max(share, 0.0), 1.0), share > _MIN_FAR + margin
