@@ -11,6 +11,7 @@ from scipy import stats
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.base import _LOSS_UNITS
+from dpmoments.papers.mechanisms.noisy_step import MappedRows
 from dpmoments.papers.mechanisms.row_norm_histogram import (
     FALSE_TAIL,
     NormHistogram,
@@ -30,15 +31,9 @@ def histogram_of(
     table: np.ndarray, rho: float, seed: int, neighbors: Neighbors = Neighbors.REPLACE_ONE
 ) -> NormHistogram:
     d = table.shape[1]
-    return noisy_norm_histogram(
-        Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors),
-        filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, insecure_generator(seed)),
-        "histogram of norms",
-        rho,
-        edges=norm_edges(math.sqrt(d)),
-        center=np.zeros(d),
-        linear=np.eye(d),
-    )
+    rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors)
+    paying = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, insecure_generator(seed))
+    return MappedRows(rows, paying, np.zeros(d), np.eye(d)).norms("histogram of norms", rho, norm_edges(math.sqrt(d)))
 
 
 def test_counts_are_those_of_the_norms() -> None:
@@ -102,16 +97,8 @@ def test_a_row_is_apart_where_its_share_is_halfway_from_its_dimensions_to_one() 
     rho = 1e20
 
     def histograms(apart: np.ndarray) -> tuple[NormHistogram, NormHistogram]:
-        return noisy_tail_histograms(
-            rows,
-            filter_that_pays(dpm.PrivacyBudget.zcdp(rho), "add_remove", insecure_generator(0)),
-            "histogram of norms",
-            rho,
-            edges=edges,
-            center=center,
-            linear=np.eye(4),
-            apart=apart,
-        )
+        paying = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), "add_remove", insecure_generator(0))
+        return MappedRows(rows, paying, center, np.eye(4)).tails("histogram of norms", rho, edges, apart)
 
     bin_of_5 = int(np.searchsorted(edges, 5.0))
     whole, apart = histograms(np.eye(4)[[1, 3]])
@@ -134,8 +121,7 @@ def test_all_of_rho_is_spent_on_one_draw() -> None:
         insecure_generator(0),
     )
     rows = Rows.of(np.ones((3, 2)), dpm.Schema.unbounded(2))
-    place = dict(edges=np.array([1.0, 2.0]), center=np.zeros(2), linear=np.eye(2))
-    noisy_norm_histogram(rows, recorder, "norms", 0.2, **place)
+    MappedRows(rows, recorder, np.zeros(2), np.eye(2)).norms("norms", 0.2, np.array([1.0, 2.0]))
     (exchange,) = recorder.exchanges
     assert (str(exchange.made.what), exchange.query.tolist()) == ("norms", [0, 3, 0])
     assert recorder.close().exhausts

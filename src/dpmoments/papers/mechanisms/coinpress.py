@@ -31,7 +31,7 @@ from dpmoments.papers.mechanisms.noisy_step import (
     count_first,
     require_workable_budget,
 )
-from dpmoments.papers.mechanisms.row_norm_histogram import noisy_tail_histograms, tail_edges
+from dpmoments.papers.mechanisms.row_norm_histogram import tail_edges
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
@@ -298,8 +298,8 @@ def _widened_clip(
     share = _histogram_share(d)
     for_histogram, rest = PrivacyBudget.zcdp(planned.rho).split(share, 1.0 - share)
     # A row very far out along directions enlarged unchecked only says how far these were enlarged: it is counted apart.
-    place = tail_edges(planned.radius), ellipsoid.center, ellipsoid.linear, ellipsoid.linear[ellipsoid.unchecked]
-    whole, apart = noisy_tail_histograms(rows, privacy_filter, "norm-histogram", for_histogram.rho, *place)
+    mapped, edges = MappedRows(rows, privacy_filter, ellipsoid.center, ellipsoid.linear), tail_edges(planned.radius)
+    whole, apart = mapped.tails("norm-histogram", for_histogram.rho, edges, ellipsoid.linear[ellipsoid.unchecked])
     noise = StepNoise.calibrated(d, rest.rho, rows.neighbors, mean=mean)
     noise_error = noise.noise_scale * math.sqrt(d * (d + 1) / 2.0) / n_rows
     affordable = math.sqrt(_AFFORDABLE * math.sqrt(d) / noise_error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -24,7 +24,13 @@ from dpmoments.mechanisms.lattice_noise import (
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.moments.models import MeanModel
 from dpmoments.moments.rounding import with_rounding
-from dpmoments.papers.mechanisms.row_norm_histogram import NormHistogram, noisy_norm_histogram
+from dpmoments.papers.mechanisms.row_norm_histogram import (
+    FALSE_TAIL,
+    NormHistogram,
+    TransformedNorm,
+    noisy_norm_histogram,
+    resolution,
+)
 from dpmoments.papers.models import LastStepModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
@@ -139,7 +145,29 @@ class MappedRows:
 
     def norms(self, what: Query, rho: float, edges: FloatArray) -> NormHistogram:
         """Return a histogram of ‖w‖ plus discrete Gaussian noise on every bin."""
-        return noisy_norm_histogram(self.rows, self.privacy_filter, what, rho, edges, self.center, self.linear)
+        norm = TransformedNorm(self.center, self.linear, resolution(edges))
+        return noisy_norm_histogram(self.rows, self.privacy_filter, what, rho, norm, edges)
+
+    def tails(
+        self, what: Query, rho: float, edges: FloatArray, apart: FloatArray
+    ) -> tuple[NormHistogram, NormHistogram]:
+        """Return two histograms of long rows from one draw: those that ``apart`` accounts for last.
+
+        A row is in the second if ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by dimension
+        to 1. The first bin of the first holds all rows shorter than edges[0]; the one of the second is empty.
+        """
+        share, m = 0.5 * (1.0 + len(apart) / len(self.linear)), len(edges)
+        norm = TransformedNorm(self.center, self.linear, resolution(edges), apart if len(apart) else None, share)
+        signed = np.concatenate([-edges[::-1], edges]) if len(apart) else edges
+        both = noisy_norm_histogram(self.rows, self.privacy_filter, what, rho, norm, signed)
+        if not len(apart):
+            empty = NormHistogram(edges, np.zeros(m + 1), both.noise_scale, FALSE_TAIL)
+            return replace(both, false_bin=FALSE_TAIL), empty
+        far_apart = np.concatenate([[0.0], both.counts[:m][::-1]])
+        by_others, by_apart = (
+            NormHistogram(edges, counts, both.noise_scale, FALSE_TAIL) for counts in (both.counts[m:], far_apart)
+        )
+        return by_others, by_apart
 
     def moments(self, step: Mapping[str, int | bool], rho: float, radius: float, *, mean: bool) -> NoisyStep:
         """Release the moments of w clipped to ‖w‖ ≤ radius.

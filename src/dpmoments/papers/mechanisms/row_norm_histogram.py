@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -148,65 +148,21 @@ def tail_edges(radius: float, *, octaves: int = 24) -> FloatArray:
     return np.asarray(radius * np.exp2(exponents))
 
 
-def noisy_norm_histogram(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    what: Query,
-    rho: float,
-    edges: FloatArray,
-    center: FloatArray,
-    linear: FloatArray,
-) -> NormHistogram:
-    """Return a histogram of ‖linear·(x − center)‖ plus discrete Gaussian noise on every bin."""
-    # **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2.
-    # The computed norm of a row depends on that row only, to the last bit, so a row cannot move another one to a
-    # different bin.
-    return _noisy(rows, privacy_filter, what, rho, TransformedNorm(center, linear, _resolution(edges)), edges)
-
-
-def noisy_tail_histograms(
-    rows: Rows,
-    privacy_filter: PrivacyFilter,
-    what: Query,
-    rho: float,
-    edges: FloatArray,
-    center: FloatArray,
-    linear: FloatArray,
-    apart: FloatArray,
-) -> tuple[NormHistogram, NormHistogram]:
-    """Return two histograms of long rows from one draw: those that ``apart`` accounts for last.
-
-    A row is in the second if ‖apart·(x − center)‖² has more of its squared norm than halfway from its share by
-    dimension to 1.
-
-    **Privacy.** As for :func:`noisy_norm_histogram`: a row is in one bin of one of the two.
-    """
-    share = 0.5 * (1.0 + len(apart) / len(linear))
-    statistic = TransformedNorm(center, linear, _resolution(edges), apart if len(apart) else None, share)
-    both = _noisy(
-        rows, privacy_filter, what, rho, statistic, np.concatenate([-edges[::-1], edges]) if len(apart) else edges
-    )
-    if not len(apart):
-        empty = NormHistogram(edges, np.zeros(len(edges) + 1), both.noise_scale, FALSE_TAIL)
-        return replace(both, false_bin=FALSE_TAIL), empty
-    m = len(edges)
-    far_apart = np.concatenate([[0.0], both.counts[:m][::-1]])
-    by_others, by_apart = (
-        NormHistogram(edges, counts, both.noise_scale, FALSE_TAIL) for counts in (both.counts[m:], far_apart)
-    )
-    return by_others, by_apart
-
-
-def _resolution(edges: FloatArray) -> float:
+def resolution(edges: FloatArray) -> float:
     """Return the radius of which norms are computed to 2^-20."""
     # Larger norms to 2^-20 of themselves.
     return float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
 
 
-def _noisy(
-    rows: Rows, privacy_filter: PrivacyFilter, what: Query, rho: float, statistic: TransformedNorm, edges: FloatArray
+def noisy_norm_histogram(
+    rows: Rows, privacy_filter: PrivacyFilter, what: Query, rho: float, norm: TransformedNorm, edges: FloatArray
 ) -> NormHistogram:
-    exact = rows.histogram(statistic, edges)
+    """Return a histogram of a norm of rows plus discrete Gaussian noise on every bin.
+
+    **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The
+    computed norm of a row depends on that row only, to the last bit, so a row cannot move another one to a different bin.
+    """
+    exact = rows.histogram(norm, edges)
     sensitivity = histogram_l2(rows.neighbors)
     scale = zcdp_noise_scale(rho, sensitivity.value)
     query = np.concatenate([[exact.below], exact.counts, [exact.above]])
