@@ -210,15 +210,8 @@ class PaddedGram(Mechanism):
         if self.degrees_of_freedom is not None:
             return self.degrees_of_freedom
         total = unit * (_TYPICAL_ROWS if shape.n_rows is None else shape.n_rows)
-        return _default_degrees(
-            budget,
-            neighbors,
-            dimension + self.fewest_beyond_dimension,
-            dimension,
-            total,
-            unit,
-            not self.subtract_padding,
-        )
+        fewest, padding_stays = dimension + self.fewest_beyond_dimension, not self.subtract_padding
+        return _default_degrees(budget, neighbors, fewest, dimension, total, unit, padding_stays)
 
     def padding(self, budget: PrivacyBudget, degrees: int, neighbors: Neighbors) -> float:
         """Return ψ/B² for these degrees of freedom."""
