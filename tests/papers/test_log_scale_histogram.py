@@ -24,7 +24,7 @@ from dpmoments.papers.mechanisms.log_scale_histogram import (
     _float_line,
     pure_if_less_noise,
 )
-from dpmoments.papers.mechanisms.row_norm_histogram import FALSE_TAIL
+from dpmoments.papers.mechanisms.mapped_rows import FALSE_TAIL
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.entropy import insecure_generator

@@ -15,7 +15,7 @@ from dpmoments.audit.replay import Recorder
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.lattice_noise import COUNT_SHARE, count_error, count_scale, noisy_count, split_for_count
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.noisy_step import (
+from dpmoments.papers.mechanisms.mapped_rows import (
     MappedRows,
     NoisyStep,
     StepNoise,

@@ -11,9 +11,9 @@ from scipy import stats
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.base import _LOSS_UNITS
-from dpmoments.papers.mechanisms.noisy_step import MappedRows
-from dpmoments.papers.mechanisms.row_norm_histogram import (
+from dpmoments.papers.mechanisms.mapped_rows import (
     FALSE_TAIL,
+    MappedRows,
     NormHistogram,
     noisy_norm_histogram,
     noisy_tail_histograms,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from dpmoments.mechanisms.additive import augmented_gram
-from dpmoments.papers.mechanisms.row_norm_histogram import TransformedNorm
+from dpmoments.papers.mechanisms.mapped_rows import TransformedNorm
 from dpmoments.privacy import sensitivity as sensitivity_module
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance

@@ -18,7 +18,7 @@ from dpmoments.base.message import Message, Query
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.row_norm_histogram import NormHistogram
+from dpmoments.papers.mechanisms.mapped_rows import NormHistogram
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace

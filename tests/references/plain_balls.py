@@ -17,7 +17,7 @@ from scipy.stats import chi, chi2, norm
 from dpmoments.base.message import Message
 from dpmoments.papers.mechanisms.coinpress_mean import clip_shrinkage, mean_schedule
 from dpmoments.papers.mechanisms.coinpress_schedule import Schedule, last_step_shares, normal_norm_radius
-from dpmoments.papers.mechanisms.row_norm_histogram import NormHistogram, norm_edges
+from dpmoments.papers.mechanisms.mapped_rows import NormHistogram, norm_edges
 from references.plain_answers import Answers, finest_bits, lengths
 
 

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.means.base import NoisyMean
-from dpmoments.papers.mechanisms.row_norm_histogram import NormHistogram, norm_edges
+from dpmoments.papers.mechanisms.mapped_rows import NormHistogram, norm_edges
 from references.plain_answers import Answers, finest_bits, lengths
 from references.plain_balls import clipped_size, clipped_sum, shortened, spread_of
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from contracts.cases import CASES, Case, run_plan
 from dpmoments.papers.mechanisms.log_scale_histogram import CoordinateValue
-from dpmoments.papers.mechanisms.row_norm_histogram import TransformedNorm
+from dpmoments.papers.mechanisms.mapped_rows import TransformedNorm
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.rows import kernel
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount

@@ -94,8 +94,9 @@ TESTS = {
         "dropped_rows",
     ),
     "mechanisms/shape": ("noisy_step", "additive", "contract", "coinpress"),
-    "papers/mechanisms/noisy_step": ("noisy_step", "coinpress", "contract"),
-    "papers/mechanisms/row_norm_histogram": (
+    "papers/mechanisms/mapped_rows": (
+        "noisy_step",
+        "contract",
         "norm_histogram",
         "coinpress",
         "coinpress_robustness",

@@ -23,15 +23,15 @@ from dpmoments.papers.mechanisms.coinpress_schedule import (
     moment_clip_square,
     spread_schedule,
 )
-from dpmoments.papers.mechanisms.noisy_step import (
+from dpmoments.papers.mechanisms.mapped_rows import (
     MappedRows,
     NoisyStep,
     RecursivePlan,
     StepNoise,
     count_first,
     require_workable_budget,
+    tail_edges,
 )
-from dpmoments.papers.mechanisms.row_norm_histogram import tail_edges
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -32,22 +32,20 @@ from dpmoments.papers.mechanisms.coinpress_schedule import (
     fewest_steps,
     normal_norm_radius,
 )
-from dpmoments.papers.mechanisms.noisy_step import (
-    MappedRows,
-    NoisyStep,
-    count_first,
-    first_count_error,
-    left_after_count,
-    noise_of_last_step,
-    require_workable_budget,
-)
-from dpmoments.papers.mechanisms.row_norm_histogram import (
+from dpmoments.papers.mechanisms.mapped_rows import (
     FROM_EDGE,
     MAX_CLIPPED,
     MAX_SEEN,
     NOISE_DECIDES,
+    MappedRows,
+    NoisyStep,
     clipped_norm,
+    count_first,
+    first_count_error,
+    left_after_count,
+    noise_of_last_step,
     norm_edges,
+    require_workable_budget,
     spread_about_mean,
 )
 from dpmoments.privacy.budget import PrivacyBudget

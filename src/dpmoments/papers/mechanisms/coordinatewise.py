@@ -33,7 +33,7 @@ from dpmoments.papers.mechanisms.log_scale_histogram import (
     noised,
     total_sensitivity,
 )
-from dpmoments.papers.mechanisms.row_norm_histogram import FROM_EDGE, noise_margin, warning_of
+from dpmoments.papers.mechanisms.mapped_rows import FROM_EDGE, noise_margin, warning_of
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

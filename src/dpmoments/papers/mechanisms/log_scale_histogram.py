@@ -27,7 +27,7 @@ from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for,
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.moments.models import MeanModel
-from dpmoments.papers.mechanisms.row_norm_histogram import FALSE_TAIL, NormHistogram, noise_margin, warning_of
+from dpmoments.papers.mechanisms.mapped_rows import FALSE_TAIL, NormHistogram, noise_margin, warning_of
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.distances import Sensitivity

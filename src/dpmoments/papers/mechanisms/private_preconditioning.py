@@ -21,7 +21,7 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds
 from dpmoments.papers.mechanisms.coinpress import spectral_edge
 from dpmoments.papers.mechanisms.coinpress_schedule import checked_eigenvalue_bounds
-from dpmoments.papers.mechanisms.noisy_step import MappedRows, RecursivePlan, count_first, require_workable_budget
+from dpmoments.papers.mechanisms.mapped_rows import MappedRows, RecursivePlan, count_first, require_workable_budget
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -13,23 +13,21 @@ from dpmoments.base.message import Message
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.papers.mechanisms.coinpress_schedule import normal_norm_radius
-from dpmoments.papers.mechanisms.noisy_step import (
-    ClippedSums,
-    MappedRows,
-    count_first,
-    first_count_error,
-    left_after_count,
-    noise_of_last_step,
-    require_workable_budget,
-)
-from dpmoments.papers.mechanisms.row_norm_histogram import (
+from dpmoments.papers.mechanisms.mapped_rows import (
     MAX_CLIPPED,
     MAX_SEEN,
     NOISE_DECIDES,
+    ClippedSums,
+    MappedRows,
     NormHistogram,
     clipped_norm,
+    count_first,
+    first_count_error,
+    left_after_count,
     noise_margin,
+    noise_of_last_step,
     norm_edges,
+    require_workable_budget,
     spread_about_mean,
 )
 from dpmoments.privacy.budget import PrivacyBudget
