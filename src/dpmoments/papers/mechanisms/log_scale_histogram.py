@@ -172,7 +172,7 @@ class ColumnQueries:
 
     def about(self, code: str, **facts: Any) -> Message:
         """Return what a question is called in the receipt."""
-        return Message(code, **{"feature": self.feature + 1, **facts})
+        return Message(code, feature=self.feature + 1, **facts)
 
     def clamped_mean(self, loss: PrivacyBudget, center: float, half_width: float) -> float:
         """Return the noisy mean of the column clamped to center ± half_width.

@@ -172,22 +172,6 @@ def resolution(edges: FloatArray) -> float:
     return float(min(max(edges[0] * 2.0**12, 1e-140), 1e140))
 
 
-def noisy_norm_histogram(
-    rows: Rows, privacy_filter: PrivacyFilter, what: Query, rho: float, norm: TransformedNorm, edges: FloatArray
-) -> NormHistogram:
-    """Return a histogram of a norm of rows plus discrete Gaussian noise on every bin.
-
-    **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The
-    computed norm of a row depends on that row only, to the last bit, so a row cannot move another one to a different bin.
-    """
-    exact = rows.histogram(norm, edges)
-    sensitivity = histogram_l2(rows.neighbors)
-    scale = zcdp_noise_scale(rho, sensitivity.value)
-    query = np.concatenate([[exact.below], exact.counts, [exact.above]])
-    counts = with_gaussian_noise(privacy_filter, what, query, sensitivity, scale, bits=0)
-    return NormHistogram(np.asarray(edges), counts, scale)
-
-
 # One step of the recursive estimators.
 
 _MIN_SHARE = 1e-4
@@ -293,9 +277,20 @@ class MappedRows:
     linear: FloatArray
 
     def norms(self, what: Query, rho: float, edges: FloatArray) -> NormHistogram:
-        """Return a histogram of ‖w‖ plus discrete Gaussian noise on every bin."""
-        norm = TransformedNorm(self.center, self.linear, resolution(edges))
-        return noisy_norm_histogram(self.rows, self.privacy_filter, what, rho, norm, edges)
+        """Return a histogram of ‖w‖ plus discrete Gaussian noise on every bin.
+
+        **Privacy.** ρ-zCDP: a row is in one bin, so the counts move by at most 1 (add-remove) or √2 (replace-one) in ℓ2. The
+        computed norm of a row depends on that row only, to the last bit, so a row cannot move another one to a different bin.
+        """
+        return self._histogram(what, rho, TransformedNorm(self.center, self.linear, resolution(edges)), edges)
+
+    def _histogram(self, what: Query, rho: float, norm: TransformedNorm, edges: FloatArray) -> NormHistogram:
+        exact = self.rows.histogram(norm, edges)
+        sensitivity = histogram_l2(self.rows.neighbors)
+        scale = zcdp_noise_scale(rho, sensitivity.value)
+        query = np.concatenate([[exact.below], exact.counts, [exact.above]])
+        counts = with_gaussian_noise(self.privacy_filter, what, query, sensitivity, scale, bits=0)
+        return NormHistogram(np.asarray(edges), counts, scale)
 
     def tails(
         self, what: Query, rho: float, edges: FloatArray, apart: FloatArray
@@ -308,7 +303,7 @@ class MappedRows:
         share, m = 0.5 * (1.0 + len(apart) / len(self.linear)), len(edges)
         norm = TransformedNorm(self.center, self.linear, resolution(edges), apart if len(apart) else None, share)
         signed = np.concatenate([-edges[::-1], edges]) if len(apart) else edges
-        both = noisy_norm_histogram(self.rows, self.privacy_filter, what, rho, norm, signed)
+        both = self._histogram(what, rho, norm, signed)
         if not len(apart):
             empty = NormHistogram(edges, np.zeros(m + 1), both.noise_scale, FALSE_TAIL)
             return replace(both, false_bin=FALSE_TAIL), empty
