@@ -37,36 +37,28 @@ class AuditedRelease(Protocol):
     """Release of any kind, as an auditor sees it."""
 
     @property
-    def id(self) -> str:
-        """Unique id of the release."""
+    def id(self) -> str: ...
 
     @property
-    def dataset(self) -> str | None:
-        """Curator's name of the dataset."""
+    def dataset(self) -> str | None: ...
 
     @property
-    def privacy(self) -> PrivacyStatement:
-        """Privacy statement."""
+    def privacy(self) -> PrivacyStatement: ...
 
     @property
-    def receipt(self) -> Receipt:
-        """List of all noise draws."""
+    def receipt(self) -> Receipt: ...
 
     @property
-    def warnings(self) -> tuple[Message, ...]:
-        """Reasons not to trust it, found privately."""
+    def warnings(self) -> tuple[Message, ...]: ...
 
     @property
-    def runs(self) -> Sequence[Any]:
-        """Releases of one run each that it consists of."""
+    def runs(self) -> Sequence[Any]: ...
 
     @property
-    def privacy_curve(self) -> RunCurve:
-        """Smallest proven δ at any ε."""
+    def privacy_curve(self) -> RunCurve: ...
 
     @property
-    def privacy_profile(self) -> PrivacyProfile:
-        """Tightest known privacy profile."""
+    def privacy_profile(self) -> PrivacyProfile: ...
 
 
 def protected_unit(release: AuditedRelease) -> str:
