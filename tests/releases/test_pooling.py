@@ -197,15 +197,15 @@ def test_moments_are_carried_to_the_common_center() -> None:
         return SimpleNamespace(center=middle, noisy_count=40.0, noisy_sum=moved.sum(axis=0), noisy_gram=moved.T @ moved)
 
     part, expected = about(own), about(center)
-    found = pooling._Carried.of(part, center)  # type: ignore[arg-type]
-    np.testing.assert_allclose(found.sum, expected.noisy_sum)
-    np.testing.assert_allclose(found.gram, expected.noisy_gram)
-    np.testing.assert_allclose(found.shift, own - center)
+    total, gram, shift = pooling._carried(part, center)  # type: ignore[arg-type]
+    np.testing.assert_allclose(total, expected.noisy_sum)
+    np.testing.assert_allclose(gram, expected.noisy_gram)
+    np.testing.assert_allclose(shift, own - center)
     for absent in ("noisy_sum", "noisy_count"):  # nothing can be carried
         setattr(part, absent, None)
-        left = pooling._Carried.of(part, center)  # type: ignore[arg-type]
-        assert left.sum is part.noisy_sum
-        assert left.gram is part.noisy_gram
+        total, gram, _ = pooling._carried(part, center)  # type: ignore[arg-type]
+        assert total is part.noisy_sum
+        assert gram is part.noisy_gram
 
 
 def test_a_pool_of_one_release_is_that_release() -> None:
