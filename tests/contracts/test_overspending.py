@@ -155,10 +155,10 @@ def choices_too_sharp(patch: Patch) -> None:
 
 
 def a_clipped_mean_of_the_wrong_neighbor(patch: Patch) -> None:
-    from dpmoments.mechanisms.means import base
+    from dpmoments.papers.mechanisms import mapped_rows
 
-    honest = base.row_sum_l2
-    patch.setattr(base, "row_sum_l2", lambda _: honest(ADD_REMOVE))
+    honest = mapped_rows.row_sum_l2
+    patch.setattr(mapped_rows, "row_sum_l2", lambda _: honest(ADD_REMOVE))
 
 
 def half_of_all_gaussian_noise(patch: Patch) -> None:
