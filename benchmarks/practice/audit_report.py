@@ -91,7 +91,7 @@ def level_of_a_line() -> float:
     """The confidence of one line, for which all lines hold together with CONFIDENCE."""
     from contracts.faulty_mechanisms import FAULTS
 
-    return 1.0 - (1.0 - CONFIDENCE) / (len(audit_plan().settings) + len(FAULTS))
+    return 1.0 - (1.0 - CONFIDENCE) / (len(audit_plan()[0]) + len(FAULTS))
 
 
 def line(cells: Iterable[str]) -> str:
@@ -214,7 +214,7 @@ def main() -> int:
     from contracts.faulty_mechanisms import FAULTS
 
     started = time.perf_counter()
-    todo = audit_plan().settings
+    todo = audit_plan()[0]
     with ProcessPoolExecutor(usable_cores()) as pool:
         audits, faults = pool.map(audit_setting, range(len(todo)), todo), pool.map(audit_fault, range(len(FAULTS)))
         results = []

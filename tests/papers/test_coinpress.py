@@ -29,7 +29,7 @@ from dpmoments.papers.mechanisms.coinpress import (
 )
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, PaperCoinPress
 from dpmoments.papers.mechanisms.coinpress_schedule import STAND_IN_ROWS, Schedule
-from dpmoments.papers.mechanisms.noisy_step import NoisyStep, StepNoise, noisy_step
+from dpmoments.papers.mechanisms.mapped_rows import MappedRows, NoisyStep, StepNoise
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator

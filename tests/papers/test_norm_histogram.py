@@ -15,8 +15,6 @@ from dpmoments.papers.mechanisms.mapped_rows import (
     FALSE_TAIL,
     MappedRows,
     NormHistogram,
-    noisy_norm_histogram,
-    noisy_tail_histograms,
     norm_edges,
     tail_edges,
 )
