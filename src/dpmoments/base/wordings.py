@@ -133,19 +133,18 @@ def _zcdp(facts: Facts) -> str:
 
 
 def _pure(facts: Facts) -> str:
-    epsilon = _losses(facts, "epsilon")
-    return (
-        f"For any two {_tables(facts)} and every set of outputs, the probability of the set under either table is at most "
-        f"e^{epsilon} times its probability under the other (ε-differential privacy, ε = {epsilon})."
-    )
+    return f"{_bounded_ratio(facts)} (ε-differential privacy, ε = {_losses(facts, 'epsilon')})."
 
 
 def _approximate(facts: Facts) -> str:
     epsilon, delta = _losses(facts, "epsilon"), _losses(facts, "delta")
+    return f"{_bounded_ratio(facts)}, plus {delta} ((ε, δ)-differential privacy, ε = {epsilon}, δ = {delta})."
+
+
+def _bounded_ratio(facts: Facts) -> str:
     return (
         f"For any two {_tables(facts)} and every set of outputs, the probability of the set under either table is at most "
-        f"e^{epsilon} times its probability under the other, plus {delta} ((ε, δ)-differential privacy, ε = {epsilon}, "
-        f"δ = {delta})."
+        f"e^{_losses(facts, 'epsilon')} times its probability under the other"
     )
 
 

@@ -43,8 +43,6 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
         loader = _CoreLoader(text)
         node = loader.get_single_node()
         return (None if node is None else loader.construct_document(node)), node
-    except _RepeatedKeyError as error:
-        fault = _placed("a key occurs twice in one entry", error)
     except _NotPlainError as error:
         fault = _placed(error.stated, error)
     except yaml.MarkedYAMLError as error:
@@ -112,10 +110,6 @@ class _QuotingDumper(yaml.SafeDumper):
 _QuotingDumper.add_representer(str, _QuotingDumper.represent_text)
 
 
-class _RepeatedKeyError(yaml.constructor.ConstructorError):
-    pass
-
-
 class _NotPlainError(yaml.constructor.ConstructorError):
     """Something other than plain values, or too many of them; quotes no text of the file."""
 
@@ -161,7 +155,7 @@ class _CoreLoader(yaml.SafeLoader):
         if len(mapping) < len(node.value):
             keys = [(getattr(key, "value", None), key.start_mark) for key, _ in node.value]
             again = [mark for index, (key, mark) in enumerate(keys) if any(key == other for other, _ in keys[:index])]
-            raise _RepeatedKeyError(problem="a key occurs twice", problem_mark=again[0] if again else node.start_mark)
+            raise _NotPlainError("a key occurs twice in one entry", again[0] if again else node.start_mark)
         return mapping
 
     def construct_scalar_of(self, node: yaml.Node) -> Any:
