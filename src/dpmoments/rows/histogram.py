@@ -14,27 +14,17 @@ import numpy.typing as npt
 from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.rows.level_sums import CodedBlock
-from dpmoments.rows.summary import Missing, Summary, plain_rows
+from dpmoments.rows.summary import Missing, PrivateSums, Summary, plain_rows
 from dpmoments.schema.cells.reading import name_of
 from dpmoments.schema.columns import NAME_WORDS, Boolean, Categorical
 from dpmoments.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CellCounts:
-    """Exact counts of every table: of cells, flattened row by row, or by name.
-
-    Private data: ``repr`` shows none.
-    """
+class CellCounts(PrivateSums):
+    """Exact counts of every table: of cells, flattened row by row, or by name."""
 
     tables: tuple[Any, ...]
-
-    def merge(self, other: CellCounts) -> CellCounts:
-        """Return the counts of both sets of rows."""
-        return CellCounts(tuple(one + two for one, two in zip(self.tables, other.tables, strict=True)))
-
-    def __repr__(self) -> str:
-        return f"CellCounts({len(self.tables)} tables, values=<private>)"
 
 
 @dataclass(frozen=True)
@@ -156,8 +146,8 @@ engine can send to its workers.
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Histogram:
-    """Exact counts of a row statistic. They are private data: ``repr`` shows none.
+class Histogram(PrivateSums):
+    """Exact counts of a row statistic.
 
     Attributes
     ----------
@@ -175,13 +165,6 @@ class Histogram:
     def total(self) -> int:
         """Number of all rows, inside the edges or not."""
         return int(self.counts.sum()) + self.below + self.above
-
-    def merge(self, other: Histogram) -> Histogram:
-        """Return the counts of both sets of rows."""
-        return Histogram(self.counts + other.counts, self.below + other.below, self.above + other.above)
-
-    def __repr__(self) -> str:
-        return f"Histogram({len(self.counts)} bins, values=<private>)"
 
 
 @dataclass(frozen=True, eq=False)

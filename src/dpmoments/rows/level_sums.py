@@ -27,7 +27,7 @@ from dpmoments.base.errors import InputValueError
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers, RunningMoments
 from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
-from dpmoments.rows.summary import Adapted, Prepared, Result, Running, Summary
+from dpmoments.rows.summary import Adapted, Prepared, PrivateSums, Result, Running, Summary
 from dpmoments.schema.cells.reading import CodeArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import columns_with_slices
@@ -262,7 +262,7 @@ def counting_levels(summary: Summary[Any, Any], schema: Schema, layout: LevelLay
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LevelSums:
+class LevelSums(PrivateSums):
     """Integer sums over rows, from which their moments follow: private data."""
 
     count: int  # with `dropped`: number of rows, dropped ones included; number of dropped rows
@@ -278,17 +278,6 @@ class LevelSums:
             raise InputValueError(
                 "more than 2^38 rows are too many for one pass: read them with an engine, Dask or Spark"
             )
-
-    def merge(self, other: LevelSums) -> LevelSums:
-        """Return the sums over both sets of rows."""
-        return LevelSums(
-            self.count + other.count,
-            self.dropped + other.dropped,
-            self.numbers if self.numbers is None or other.numbers is None else self.numbers.merge(other.numbers),
-            tuple(one + two for one, two in zip(self.counts, other.counts, strict=True)),
-            tuple(one + two for one, two in zip(self.joint, other.joint, strict=True)),
-            tuple(one + two for one, two in zip(self.sums, other.sums, strict=True)),
-        )
 
 
 @dataclass(frozen=True, eq=False)

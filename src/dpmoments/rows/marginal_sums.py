@@ -21,26 +21,19 @@ from dpmoments.rows.histogram import Histogram
 from dpmoments.rows.kernel import NumberBlock, transformed_norms
 from dpmoments.rows.level_sums import CodedBlock
 from dpmoments.rows.rounding import RowMap
-from dpmoments.rows.summary import Adapted, Missing, Result, Summary, plain_rows
+from dpmoments.rows.summary import Adapted, Missing, PrivateSums, Result, Summary, plain_rows
 
 _ROWS_BEFORE_COMPILED = 100_000
 """Rows of a block from which machine code is worth loading."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalSums:
+class MarginalSums(PrivateSums):
     """Exact count, Σz and Σz² of lattice values |z| ≤ 2^bits, as Python integers: private data."""
 
     count: int
     sums: IntegerArray  # (k,), Σz
     squares: IntegerArray  # (k,), Σz²
-
-    def merge(self, other: MarginalSums) -> MarginalSums:
-        """Return the sums over both sets of rows."""
-        return MarginalSums(self.count + other.count, self.sums + other.sums, self.squares + other.squares)
-
-    def __repr__(self) -> str:
-        return f"MarginalSums({len(self.sums)} features, values=<private>)"
 
 
 @dataclass(eq=False)

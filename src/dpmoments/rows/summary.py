@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,26 @@ class Summary(ABC, Generic[Running, Result]):
         """Return the result for the rows of both."""
         both: Result = first.merge(second)  # type: ignore[attr-defined]
         return both
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PrivateSums:
+    """Sums over rows, merged entry by entry. Private data: ``repr`` shows none."""
+
+    def merge(self, other: Self) -> Self:
+        """Return the sums over both sets of rows."""
+        entries = [(getattr(self, entry.name), getattr(other, entry.name)) for entry in fields(self)]
+        return type(self)(*(_added(ours, theirs) for ours, theirs in entries))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(values=<private>)"
+
+
+def _added(ours: Any, theirs: Any) -> Any:
+    """Return the sum of two entries: numbers, arrays, counters, tuples of them, or None."""
+    if isinstance(ours, tuple):
+        return tuple(_added(one, two) for one, two in zip(ours, theirs, strict=True))
+    return None if ours is None else ours + theirs
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
-from dpmoments.rows.summary import Result, Running, Summary
+from dpmoments.rows.summary import PrivateSums, Result, Running, Summary
 from dpmoments.schema.cells.units import unit_ids
 
 # Keyed hashes of units and of encoded rows, whole blocks at a time.
@@ -95,7 +95,7 @@ _BUCKET_BITS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class UnitTally:
+class UnitTally(PrivateSums):
     """Tally of a pass over the candidates: private data.
 
     ``counts`` has 2^``_BUCKET_BITS`` counts of candidates by a hash of their unit; ``total``, uint64 of shape (1,), is
@@ -139,8 +139,7 @@ class Tallied(Summary[tuple[Running, UnitTally], tuple[Result, UnitTally]], Gene
         return self.summary.finish(running[0]), running[1]
 
     def merge(self, first: tuple[Result, UnitTally], second: tuple[Result, UnitTally]) -> tuple[Result, UnitTally]:
-        tally = UnitTally(first[1].counts + second[1].counts, first[1].total + second[1].total)
-        return self.summary.merge(first[0], second[0]), tally
+        return self.summary.merge(first[0], second[0]), first[1].merge(second[1])
 
 
 def _buckets(of_units: HashArray) -> npt.NDArray[np.int64]:
