@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
 from dpmoments.releases.disclosed import ReleaseWarning
+from dpmoments.releases.moment_release import WeightedRelease
+from dpmoments.releases.statements import unprotected_quantities
 from dpmoments.schema.columns import WEIGHT_BITS
 from references import survey
 
@@ -245,6 +248,15 @@ def test_a_file_holds_what_was_drawn(tmp_path: Path) -> None:
     )
     assert all(check.passed for check in checks(read))
     np.testing.assert_array_equal(read.correlation, released.correlation)
+    assert any("weight" in said for said in unprotected_quantities(read))
+    stated = released.as_filed
+    told = replace(stated, diagnostics={**stated.diagnostics, "n_rows_noise": 0.0})
+    assert WeightedRelease.of(told).rows_noise == released.rows_noise > 0.0, "by the receipt, whatever else a file says"
+    without = {name: value for name, value in stated.diagnostics.items() if name != "n_rows"}
+    with pytest.raises(ValueError, match="the file was changed"):
+        WeightedRelease.of(replace(stated, diagnostics=without))
+    few = WeightedRelease.of(replace(stated, diagnostics={**stated.diagnostics, "n_rows": 1.0}))
+    assert few.n_rows == round(released.rows_noise or 0.0)
 
 
 @pytest.mark.long

@@ -60,6 +60,11 @@ def test_goals_are_read_and_written(written: str, goal: Goal) -> None:
         ("coefficient(pay ~ height, age) ± 1", "no column 'height'"),
         ("coefficient(pay ~ age, height) ± 1", "no column 'height'"),
         ("coefficient(pay) ± 1", "a formula and a coefficient"),
+        ("coefficient(pay ~ smoker, pay) ± 1", "no coefficient of 'pay'"),
+        ("coefficient(ward ~ pay, pay) ± 1", "left side"),
+        ("coefficient(~, pay) ± 1", "left side"),
+        ("correlation(ward=a, ward=b) ± 0.1", "of two columns"),
+        ("mean(pay) ± 1 at 0.9999999999999999", "at least 0.5"),
     ],
 )
 def test_a_goal_that_cannot_be_answered_is_refused(written: str, said: str) -> None:

@@ -246,12 +246,19 @@ def test_a_column_beside_which_there_is_none_is_refused() -> None:
         dpm.release_groups(table(), SCHEMA, epsilon=1.0)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("where", ["the column of groups", "the last group"])
+@pytest.mark.parametrize("where", ["the column of groups", "the last group", "the weight"])
 def test_a_cell_whose_rule_is_error_stops_the_run_before_noise_is_drawn(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = dpm.Schema(dpm.Categorical("g", ["a", "b"], other="zero"), dpm.Numeric("x", 0, 10))
-    cells = {"g": ["a"] * 9 + (["b"] if where == "the last group" else [None]), "x": [1.0] * 9 + [None]}
+    cells = {"g": ["a"] * 9 + [None if where == "the column of groups" else "b"], "x": [1.0] * 9 + [None]}
+    if where == "the weight":
+        columns = (
+            dpm.Categorical("g", ["a", "b"], missing="zero", other="zero"),
+            dpm.Numeric("x", 0, 10, missing="drop"),
+        )
+        schema = dpm.Schema(*columns, dpm.SamplingWeight("w", 8.0, design_effect=1.5))
+        cells["w"] = [1.0] * 9 + [-1.0]
     drawn: list[str] = []
 
     def counted(_: PrivacyFilter, what: str, *__: Any, **___: Any) -> Any:

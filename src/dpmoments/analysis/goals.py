@@ -38,7 +38,7 @@ class GoalResult:
     @property
     def worst(self) -> str:
         """Name of the cell with the largest one; empty if there is one cell."""
-        return "" if len(self.cells) == 1 else self.cells[int(np.argmax(self.half_widths))]
+        return "" if len(self.cells) < 2 else self.cells[int(np.argmax(self.half_widths))]
 
     @property
     def met(self) -> bool | None:
@@ -47,6 +47,8 @@ class GoalResult:
 
     def text(self, half_width: float) -> str:
         """Return a half-width in three digits, rounded so that it is on its side of the margin."""
+        if not self.cells:
+            return "no such number"
         if not math.isfinite(half_width):
             return "noise" if half_width > 0.0 else "unknown"
         size = 100.0 * half_width if self.goal.relative else half_width

@@ -262,7 +262,8 @@ def _no_negative_eigenvalue(release: MomentRelease) -> Check:
 
 
 def _count(release: MomentRelease) -> Check:
-    what, count, law = "number of rows", release.noisy_count, exact_law(release.noise)
+    what = "number of rows" if release.schema.sampling_weight is None else "sum of the weights, over their cap"
+    count, law = release.noisy_count, exact_law(release.noise)
     if count is None:
         passed = not release.privacy.neighbors.table_size_is_public and release.noisy_sum is None
         return Check(what, passed, "private, and not released")

@@ -201,10 +201,10 @@ def _query_rows(facts: Facts) -> str:
 
 
 def _rows_weighted(facts: Facts) -> str:
-    missing = "its row is dropped" if facts["missing"] == "drop" else "an error"
+    missing = "drops its row" if facts["missing"] == "drop" else "is an error"
     said = (
         f"Rows are weighted by {facts['column']}, up to {facts['upper']:,.6g}: larger weights count as that; a missing, negative "
-        f"or infinite one is {missing}. Neighbors differ by one row with its weight; the weights of other rows stay."
+        f"or infinite one {missing}. Neighbors differ by one row with its weight; the weights of other rows stay."
     )
     of_table = (
         " The weights were computed from the table: what one row changes in other rows' weights is not protected."

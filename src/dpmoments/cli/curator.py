@@ -451,7 +451,7 @@ def release(options: dict[str, Any], by: str | None = None, yes: bool = False, n
         _report(groups, options, f"{what} of each of {len(groups)} groups by {by}")
         return
     released = _kept(options, lambda: dpmoments.release(**options))
-    exactness = "exact" if released.count_is_public else "noisy"
+    exactness = "exact" if released.rows_noise == 0.0 else "noisy"
     count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
     what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
     _report(released, options, f"{what}{count}", f"; repair {released.repair}")

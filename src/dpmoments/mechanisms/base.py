@@ -106,11 +106,10 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         return self.shape.count_is_public(self.neighbors)
 
     def noisy_rows(self, rows: Rows, privacy_filter: PrivacyFilter) -> dict[str, float]:
-        """Return the noisy number of rows of a weighted table and its noise SD, if it is drawn."""
+        """Return the noisy number of rows of a weighted table, if it is drawn."""
         if self.rows_loss is None:
             return {}
-        n_rows = noisy_count(rows.count(), privacy_filter, self.rows_loss, self.neighbors)
-        return {"n_rows": n_rows, "n_rows_noise": count_error(self.rows_loss)}
+        return {"n_rows": noisy_count(rows.count(), privacy_filter, self.rows_loss, self.neighbors)}
 
     def released_count(self, count: int, privacy_filter: PrivacyFilter) -> float | None:
         """Return the number of rows."""

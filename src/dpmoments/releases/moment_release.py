@@ -37,9 +37,12 @@ from dpmoments.base.message import Message
 from dpmoments.base.records import ReadBy
 from dpmoments.base.values import is_finite_number, to_plain
 from dpmoments.base.wordings import REASONS
+from dpmoments.mechanisms.lattice_noise import noise_deviation
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import NoiseModel
 from dpmoments.moments.repair import Repair, floored_count
+from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
+from dpmoments.privacy.receipt import Receipt
 from dpmoments.releases.disclosed import Disclosed
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.schema import Schema
@@ -384,13 +387,14 @@ class WeightedRelease(ComputedRelease):
 
     @classmethod
     def of(cls, drawn: MomentRelease) -> Self:
-        weight, rows = drawn.schema.sampling_weight, drawn.diagnostics.get("n_rows", 0.0)
+        weight, rows = drawn.schema.sampling_weight, drawn.diagnostics.get("n_rows")
         if weight is None or not is_finite_number(rows) or drawn.noisy_sum is None or drawn.noisy_count is None:
             raise InputValueError(
                 "a weighted release has sums and the number of rows, and this has not: the file was changed"
             )
+        error = noise_of_rows(drawn.receipt)
         schema = drawn.schema.without_weight
-        d, cap, rows = schema.n_features, weight.bounds[1], max(float(rows), 1.0)
+        d, cap, rows = schema.n_features, weight.bounds[1], max(float(rows), error, 1.0)
         count = floored_count(drawn.noisy_count, drawn.noise)
         mean = np.append(drawn.mean, np.zeros(0 if weight.is_released else 1))[d] / cap  # Σt²/Σt
         mean = min(max(mean, count / max(rows, count)), 1.0)
@@ -428,7 +432,7 @@ class WeightedRelease(ComputedRelease):
     @property
     def rows_noise(self) -> float | None:
         """Noise SD of the number of rows, 0 if it is exact."""
-        return float(self.diagnostics.get("n_rows_noise", 0.0))
+        return noise_of_rows(self.receipt)
 
     @property
     def _in_coordinates(self) -> bool:
@@ -449,6 +453,14 @@ class WeightedRelease(ComputedRelease):
 def _times(drawn: MomentRelease, effective: float) -> float:
     """Return what sums of weights are multiplied by: analyses divide by a whole number of rows."""
     return max(round(effective), 1) / floored_count(drawn.noisy_count or 0.0, drawn.noise)
+
+
+def noise_of_rows(receipt: Receipt) -> float:
+    """Return the noise SD of a weighted table's number of rows, as it was drawn; 0 without a draw."""
+    law = next((draw.law for draw in receipt.draws if draw.what.code == "count"), None)
+    if not isinstance(law, DiscreteLaplace | DiscreteGaussian | None):
+        raise InputValueError("the number of rows has noise that no mechanism draws: the file was changed")
+    return 0.0 if law is None else noise_deviation(law.scale, pure=isinstance(law, DiscreteLaplace))
 
 
 _CLEAR = 2.0

@@ -126,6 +126,11 @@ def unprotected_quantities(release: AuditedRelease) -> tuple[str, ...]:
         if column.name not in release.receipt.found  # whose levels were published under the budget
     )
     reported = [f"the schema: names of columns, bounds, levels and rules for missing cells: {columns}"]
+    if schema.sampling_weight is not None:
+        stated = ", ".join(
+            f"{name}: {value}" for name, value in schema.sampling_weight.to_dict().items() if name != "kind"
+        )
+        reported.append(f"the sampling weight ({stated})")
     if schema.row_norm is not None and not run.holds_counts:
         reported.append(f"the norm to which encoded rows are clipped: {schema.row_norm:g}")
     if size_is_public:
@@ -521,7 +526,9 @@ def registry_entry(
             datetime.date.fromisoformat(date)
         except ValueError as reason:
             raise out_of_range("publication_date", date, "a date as YYYY-MM-DD, such as 2026-03-01") from reason
-    columns = ", ".join(release.runs[0].schema.names)
+    schema = release.runs[0].schema
+    weights = [] if schema.sampling_weight is None else [f"{schema.sampling_weight.name} (sampling weight)"]
+    columns = ", ".join([*schema.names, *weights])
 
     def answer(field: str) -> str:
         question = _QUESTIONS[field] or f"one of {', '.join(_CHOICES[field])}"

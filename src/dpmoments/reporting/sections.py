@@ -162,7 +162,7 @@ def open_section(release: MomentRelease, prefix: str, answer: Correlations) -> S
 
 def rows_for_a_finding(release: MomentRelease, comparisons: int) -> int | None:
     """Return the rows that show a correlation of a half between even halves; None if unknown."""
-    if release.noise is None:
+    if release.noise is None or len(release.feature_names) < 2:
         return None
     cells = np.sqrt(release.noise.cell_variances()[1:, 1:]) * np.outer(release.encoding.scale, release.encoding.scale)
     lower, upper = release.schema.feature_bounds

@@ -251,7 +251,8 @@ def _ruled(values: FloatArray, column: NumberColumn, out: FloatArray) -> BoolArr
     """Fill ``out`` with numbers after the column's rules; return a mask of dropped rows or None."""
     dropped = None
     if (missing := ~np.isfinite(values)).any():
-        dropped = dropped_by_missing(missing, column.missing, column.name, "available")
+        instead = "available" if "available" in column.missing_rules else "drop"
+        dropped = dropped_by_missing(missing, column.missing, column.name, instead)
         values = np.where(missing, column.replacement, values)
     np.clip(values, *column.clipped_to, out=out)
     return dropped

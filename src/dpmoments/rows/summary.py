@@ -176,9 +176,10 @@ def dropped_by_missing(missing: BoolArray, rule: str, column: str, instead: str)
     """Return the mask of rows that a column's ``missing`` rule drops, (n,); raise if "error"."""
     # Its words do not depend on the value; ``instead`` is the rule that would fill it.
     if rule == "error" and missing.any():
+        rules = "'drop'" if instead == "drop" else f"'drop' or {shown(instead)}"
         raise InputValueError(
             f"column '{column}' has a cell that is missing, not finite or not readable, and its rule for these is 'error': "
-            f"choose 'drop' or {shown(instead)} in the schema; state how cells are written, by the column's format, decimal, "
+            f"choose {rules} in the schema; state how cells are written, by the column's format, decimal, "
             "true_values or missing_values, or the file's text_format; or clean the table. A preflight check counts such cells"
         )
     return missing if rule == "drop" else np.zeros_like(missing)

@@ -371,6 +371,8 @@ class SamplingWeight(TableColumn):
         check_one_of("computed_from", self.computed_from, ("design", "table"), column=self.name)
         effects = self.design_effect if isinstance(self.design_effect, Mapping) else {"": self.design_effect}
         numbers = {"upper": self.upper, "population": self.population, "sample_size": self.sample_size}
+        numbers = {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers.items()}
+        self._set(**numbers)
         for option, value in [*numbers.items(), *(("design_effect", effect) for effect in effects.values())]:
             if value is not None and not (is_number(value) and 1.0 / MAX_BOUND <= value <= MAX_BOUND):
                 raise self._wrong(f"{option}={shown(value)} must be a number above 0")
@@ -428,6 +430,8 @@ class SamplingWeight(TableColumn):
 @dataclass(frozen=True, repr=False)
 class WeightColumn(Numeric):
     """Sampling weight as rows are read and encoded; the last feature, hidden from analyses."""
+
+    missing_rules: ClassVar[tuple[str, ...]] = ("error", "drop")
 
     released: bool = field(default=True, kw_only=True)
     """False: a column that is read, and no feature."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -120,6 +120,7 @@ def _read(text: Any) -> Goal:
     except ValueError:
         raise InputValueError(f"goal {shown(text)} cannot be read: {_WRITTEN}") from None
     margin, level = (margin / 100.0 if read["relative"] else margin), (level / 100.0 if read["percent"] else level)
+    level = float(f"{level:.10g}")  # as it is written
     if not 0.0 < margin < math.inf:
         raise InputValueError(f"goal {shown(text)}: ± must be followed by a number above 0")
     if not 0.5 <= level < 1.0:
@@ -143,15 +144,19 @@ def _check(goal: Goal, columns: Sequence[SchemaColumn]) -> None:
     if goal.kind == "coefficient":
         if len(goal.names) != 2 or "~" not in goal.names[0]:
             raise InputValueError("it needs a formula and a coefficient: coefficient(income ~ age + educ, age)")
-        _named(goal.names[1].strip("`"), goal.kind, columns)
-        goal.features(columns)
+        asked = _named(goal.names[1].strip("`"), goal.kind, columns)
+        left, _, right = goal.names[0].partition("~")
+        target, regressors = (replace(goal, names=(side,)).features(columns) for side in (left, right))
+        if len(target) != 1 or len(target[0]) != 1:
+            raise InputValueError("the left side of its formula must be one number, Boolean or level")
+        if not {*asked} & {feature for each in regressors for feature in each} and "." not in right.split():
+            raise InputValueError(f"its formula has no coefficient of '{goal.names[1]}'")
         return
     if len(goal.names) > (2 if goal.kind == "correlation" else 1):
         raise InputValueError("it names too many columns: state one goal for each, or a pattern such as income*")
-    of_columns = goal.features(columns)
     if goal.by is not None and any(goal.by in (name, name.partition("=")[0]) for name in goal.names):
         raise InputValueError(f"'{goal.by}' makes the groups: name another column")
-    if goal.kind == "correlation" and len({name for names in of_columns for name in names}) < 2:
+    if len(goal.columns(columns)) < (2 if goal.kind == "correlation" else 1):
         raise InputValueError("a correlation is of two columns: correlation(age, income) or correlation(*)")
 
 

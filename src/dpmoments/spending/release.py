@@ -26,7 +26,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.mean_release import MeanRelease
-from dpmoments.releases.moment_release import MomentRelease, of_present_values
+from dpmoments.releases.moment_release import MomentRelease, noise_of_rows, of_present_values
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import Table, columns_of_array
 from dpmoments.schema.columns import Boolean, Categorical
@@ -198,7 +198,7 @@ def moment_release(
         count, diagnostics = within_table(plan, noisy.count, noisy.diagnostics, table_size, error)
     else:
         count, diagnostics = noisy.count, noisy.diagnostics
-        error, rows = diagnostics.get("n_rows_noise", 0.0), diagnostics.get("n_rows", float(table_size or 0))
+        error, rows = noise_of_rows(receipt), diagnostics.get("n_rows", float(table_size or 0))
         rows, diagnostics = within_table(plan, rows, {**diagnostics, "n_rows": rows}, table_size, error)
         diagnostics = {**diagnostics, "n_rows": rows}
     release = MomentRelease(
@@ -386,7 +386,7 @@ class GroupsPlan(OuterPlan[Mapping[Level, RunResult]]):
         # stops the run before any noise is drawn. Nothing else that a row holds can stop a pass
         # (`dpmoments.rows.encode`), and errors about column types occur in the first pass.
         name = self.by.name
-        if any(column.missing == "error" for column in rows.schema.table_columns):
+        if any(column.missing == "error" for column in rows.schema.as_read.table_columns):
             rows.count()
         return {
             level: self.inner.run(rows.where(name, level), privacy_filter.for_group(group_label(name, level)))
