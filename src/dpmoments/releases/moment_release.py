@@ -388,13 +388,13 @@ class WeightedRelease(ComputedRelease):
     @classmethod
     def of(cls, drawn: MomentRelease) -> Self:
         weight, rows = drawn.schema.sampling_weight, drawn.diagnostics.get("n_rows")
-        if weight is None or not is_finite_number(rows) or drawn.noisy_sum is None or drawn.noisy_count is None:
+        if weight is None or drawn.noisy_sum is None or drawn.noisy_count is None or not is_finite_number(rows):
             raise InputValueError(
                 "a weighted release has sums and the number of rows, and this has not: the file was changed"
             )
         error = noise_of_rows(drawn.receipt)
         schema = drawn.schema.without_weight
-        d, cap, rows = schema.n_features, weight.bounds[1], max(float(rows), error, 1.0)
+        d, cap, rows = schema.n_features, weight.bounds[1], max(float(rows or 0.0), error, 1.0)
         count = floored_count(drawn.noisy_count, drawn.noise)
         mean = np.append(drawn.mean, np.zeros(0 if weight.is_released else 1))[d] / cap  # Σt²/Σt
         mean = min(max(mean, count / max(rows, count)), 1.0)
@@ -456,7 +456,7 @@ def _times(drawn: MomentRelease, effective: float) -> float:
 
 
 def noise_of_rows(receipt: Receipt) -> float:
-    """Return the noise SD of a weighted table's number of rows, as it was drawn; 0 without a draw."""
+    """Return the noise SD of a weighted table's number of rows; 0 if none was drawn."""
     law = next((draw.law for draw in receipt.draws if draw.what.code == "count"), None)
     if not isinstance(law, DiscreteLaplace | DiscreteGaussian | None):
         raise InputValueError("the number of rows has noise that no mechanism draws: the file was changed")
