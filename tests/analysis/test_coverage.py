@@ -736,7 +736,7 @@ CHECKS: list[Any] = [
     (
         independence_tests,
         0.05,
-        [Fault(cross_tables.independence_test, "rows * (np", "0.6 * rows * (np")],
+        [Fault(cross_tables.independence_test, "sampling = rows", "sampling = 0.6 * rows")],
     ),
     (answers_of_copied_rows, 0.05, [Fault(functionals.LocalMoments.independent_rows, "self.rows_per_unit", "1.5")]),
     (
