@@ -150,7 +150,10 @@ def test_neither_acceptance_gives_the_counts_of_section_3_2() -> None:
 def test_the_radius_of_lecture_18() -> None:
     """√(Cκd ln(n/τ)), section 2.1."""
     options = PrivatePreconditioning(eigenvalue_bounds=(1.0, 50.0), clip_constant=3.0, failure=0.01)
-    assert options.radius(50.0, 4, 1000.0) == pytest.approx(math.sqrt(3.0 * 50.0 * 4 * math.log(1000.0 / 0.01)))
+    budget = dict(rho=1.0, neighbors="replace_one", mean=False, insecure_seed=0)
+    released = dpm.release(np.ones((1000, 4)), dpm.Schema.unbounded(4), mechanism=options, **budget)
+    radius = released.diagnostics["steps"][0]["radius"]
+    assert radius == pytest.approx(math.sqrt(3.0 * 50.0 * 4 * math.log(1000.0 / 0.01)))
 
 
 def test_rounds_of_lecture_18_end_at_a_thousand_if_asked() -> None:

@@ -37,7 +37,6 @@ from dpmoments.base.message import Message
 from dpmoments.base.records import ReadBy
 from dpmoments.base.values import is_finite_number, to_plain
 from dpmoments.base.wordings import REASONS
-from dpmoments.mechanisms.lattice_noise import noise_deviation
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import NoiseModel
 from dpmoments.moments.repair import Repair, floored_count
@@ -460,7 +459,9 @@ def noise_of_rows(receipt: Receipt) -> float:
     law = next((draw.law for draw in receipt.draws if draw.what.code == "count"), None)
     if not isinstance(law, DiscreteLaplace | DiscreteGaussian | None):
         raise InputValueError("the number of rows has noise that no mechanism draws: the file was changed")
-    return 0.0 if law is None else noise_deviation(law.scale, pure=isinstance(law, DiscreteLaplace))
+    if law is None:
+        return 0.0
+    return law.scale * math.sqrt(2.0) if isinstance(law, DiscreteLaplace) else law.scale
 
 
 _CLEAR = 2.0
