@@ -159,7 +159,7 @@ class ExplainedVariance:
             weights = gradient[None] * (n_rows / total)
             added = covariance_of_gaps(weights, covariance, equations.gaps, equations.joint_gaps)
             sampling += float(added[0, 0]) / independent
-        return cls(share, math.sqrt(privacy), math.sqrt(sampling), degrees, n_rows, equations.with_constant)
+        return cls(share, math.sqrt(privacy), math.sqrt(max(sampling, 0.0)), degrees, n_rows, equations.with_constant)
 
     @property
     def adjusted(self) -> float:
