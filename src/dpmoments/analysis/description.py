@@ -342,6 +342,8 @@ def described(release: Moments, *, tested: bool = True) -> Description:
     if location is not None:
         for second, first in opposites.items():  # limits of both levels hold together
             location[second], noise[second], shared[second] = 1.0 - location[first], noise[first], -shared[first]
+    sampling = _sampling_variance(release, noise) if with_mean else unknown.copy()
+    sampling[list(opposites)] = sampling[list(opposites.values())]
     return Description(
         feature_names=names,
         mean=release.mean if with_mean else None,
@@ -353,7 +355,7 @@ def described(release: Moments, *, tested: bool = True) -> Description:
         count_noise=release.rows_noise,
         count_is_public=release.rows_noise == 0.0,
         mean_count_covariance=shared,
-        sampling_variance=_sampling_variance(release, noise) if with_mean else unknown,
+        sampling_variance=sampling,
         sampling_degrees=np.maximum(rows / release.privacy.rows_per_unit * present - 1.0, 1.0),
         noisy_mean=location,
         bounds=release.feature_bounds,
