@@ -59,7 +59,7 @@ class Reading:
     restriction: Restriction | None = None
     array_type: np.dtype[Any] | None = None
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Columns that are read, by their names in the table."""
         names = self.schema.names_in_table

@@ -142,6 +142,8 @@ def _cleaned(
     # holds them.
 
     def among(marks: MarkedMissing) -> BoolArray:
+        if not marks:
+            return np.zeros(len(values), dtype=bool)
         numbers = np.array(numbers_of(marks))
         if held_as is not None:
             with np.errstate(over="ignore"):
