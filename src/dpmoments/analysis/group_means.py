@@ -556,16 +556,18 @@ def differences_of_means(
         )
 
     degrees = sums.sampling_degrees if degrees is None else degrees
-
-    def excludes_zero(z: FloatArray) -> BoolArray:
-        lower, upper = at(*(half_widths(noise)(z, share[group], degrees[group]) for group in (one, other)))
-        return (lower > 0.0) | (upper < 0.0)
-
     half = deviations_for(level, noise, of_mean, sampling, degrees)
     lower, upper = at(half[one], half[other])
     deviations = [np.sqrt(part) * sums.unit for part in parts]
-    p_value = p_by_inversion(excludes_zero, one.shape) if tested else np.full(one.shape, np.nan)
-    return lower, upper, *deviations, p_value
+    if not tested:
+        return lower, upper, *deviations, np.full(one.shape, np.nan)
+    half_width = half_widths(noise)
+
+    def excludes_zero(z: FloatArray) -> BoolArray:
+        lower, upper = at(*(half_width(z, share[group], degrees[group]) for group in (one, other)))
+        return (lower > 0.0) | (upper < 0.0)
+
+    return lower, upper, *deviations, p_by_inversion(excludes_zero, one.shape)
 
 
 def _combined(first: FloatArray, second: FloatArray, correlation: FloatArray) -> FloatArray:
