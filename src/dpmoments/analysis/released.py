@@ -395,7 +395,7 @@ class Moments(Release):
         model, bits = self.noise_model, self.details.get("lattice_bits")
         if self.rows_moved or self.noisy_count is None or not is_finite_number(bits):
             return None
-        unit = 2.0 ** -float(bits)  # type: ignore[arg-type]
+        unit = 2.0 ** -float(bits)
         total = np.zeros(len(self.noisy_gram)) if self.noisy_sum is None else self.noisy_sum
         steps = np.full(len(total), unit / 2.0) * (1.0 if model is None else model.units)
         if self._in_coordinates or unit * LATTICE <= 1.0:

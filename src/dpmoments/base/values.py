@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
     }
 
 
-def is_finite_number(value: object) -> bool:
+def is_finite_number(value: object) -> TypeGuard[int | float]:
     """Return True for an int or float that is finite as float64; Booleans are not numbers.
 
     >>> is_finite_number(3), is_finite_number(10**400), is_finite_number(True)

@@ -96,6 +96,6 @@ def _recorded(release: Release, steps: list[Any]) -> tuple[FloatArray, FloatArra
 
 
 def _positive(value: object) -> float:
-    if not is_finite_number(value) or not float(value) > 0.0:  # type: ignore[arg-type]
+    if not is_finite_number(value) or not float(value) > 0.0:
         raise ValueError
-    return float(value)  # type: ignore[arg-type]
+    return float(value)

@@ -393,7 +393,7 @@ class WeightedRelease(ComputedRelease):
             )
         error = noise_of_rows(drawn.receipt)
         schema = drawn.schema.without_weight
-        d, cap, rows = schema.n_features, weight.bounds[1], max(float(rows or 0.0), error, 1.0)
+        d, cap, rows = schema.n_features, weight.bounds[1], max(float(rows), error, 1.0)
         count = floored_count(drawn.noisy_count, drawn.noise)
         mean = np.append(drawn.mean, np.zeros(0 if weight.is_released else 1))[d] / cap  # Σt²/Σt
         mean = min(max(mean, count / max(rows, count)), 1.0)
