@@ -368,7 +368,7 @@ def independence_test(
     privacy: FloatArray,
     rows: float,
     law: NoiseLaw | CountNoise | None,
-    weights: FloatArray | None = None,
+    weights: FloatArray | float = 1.0,
 ) -> tuple[float, int, float]:
     """Return χ² of the score test of independence, its degrees of freedom and its p-value."""
     # `joint` are noisy counts without bias, shape (k, l); `privacy` is the covariance of their noise, shape (kl, kl).
@@ -376,9 +376,7 @@ def independence_test(
     # mean `weights` of the rows in a cell, over that of all, (k, l).
     p, q = _shares(joint.sum(axis=1)), _shares(joint.sum(axis=0))
     expected = np.outer(p, q).ravel()
-    sampling = rows * (
-        np.diag(expected if weights is None else expected * weights.ravel()) - np.outer(expected, expected)
-    )
+    sampling = rows * (np.diag(expected * np.ravel(weights)) - np.outer(expected, expected))
     # (I − p1ᵀ) J (I − 1qᵀ): what is left of the counts when margins are taken away
     doubly = np.kron(np.eye(len(p)) - np.outer(p, np.ones(len(p))), np.eye(len(q)) - np.outer(q, np.ones(len(q))))
     wanted = (len(p) - 1) * (len(q) - 1)

@@ -143,7 +143,8 @@ class MomentErrors:
         joint = np.clip(both + p * q, max(0.0, p + q - 1.0), min(p, q))
         of_share = of_mean + np.diagonal(of_covariance, axis1=1, axis2=2) * (1.0 - 2.0 * self.mean)
         result = np.zeros((len(of_mean), len(of_mean)))
-        cells, shares = np.array([[1, 1], [1, 0], [0, 1], [0, 0]]), [joint, p - joint, q - joint, 1.0 - p - q + joint]
+        cells = np.array([[1, 1], [1, 0], [0, 1], [0, 0]])
+        shares = np.array([joint, p - joint, q - joint, 1.0 - p - q + joint])
         if self.weighting is not None:
             shares *= self.weighting.of_cells(cells, self.mean, self.covariance, self.features)
         for (u, v), share in zip(cells, shares, strict=True):

@@ -6,7 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from keyword import iskeyword
 from typing import Any
@@ -115,17 +115,17 @@ class WithTerms(Moments):
     @classmethod
     def of(cls, base: Moments, terms: Mapping[str, Mapping[str, FloatArray]]) -> WithTerms:
         """Return a release with terms."""
-        of_terms = np.array([weights[1:] for term in terms.values() for weights in term.values()]) * base.encoding.scale
-        carried = np.vstack([np.eye(of_terms.shape[1]), of_terms / np.linalg.norm(of_terms, axis=1)[:, None]])
+        linear = np.array([weights[1:] for term in terms.values() for weights in term.values()])
+        of_terms, features = linear * base.encoding.scale, np.eye(linear.shape[1])
+        carried = np.vstack([features, of_terms / np.linalg.norm(of_terms, axis=1)[:, None]])
         values = {entry.name: getattr(base, entry.name) for entry in fields(Moments)} | {
             "noise_model": None,
             "noisy_gram": carried @ base.noisy_gram @ carried.T,
             "noisy_sum": None if base.noisy_sum is None else carried @ base.noisy_sum,
             "center": None if base.center is None else carried @ base.center,
+            "weighting": None if base.weighting is None else base.weighting.carried(np.vstack([features, linear])),
         }
-        result = cls(**values, base=base, terms=terms, carried=carried)
-        weighting = None if base.weighting is None else base.weighting.carried(result.weights[:, 1:])
-        return replace(result, weighting=weighting)
+        return cls(**values, base=base, terms=terms, carried=carried)
 
     @property
     def weights(self) -> FloatArray:

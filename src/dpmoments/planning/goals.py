@@ -83,10 +83,13 @@ class ForecastGoals(Goals):
         results = expected(setting, goals) if goals else None
         if results is None:
             return None
+
+        def needed(goal: Goal, start: float) -> float | None:
+            return smallest(_SIZES, start, lambda size: _met(setting.with_budget(size), [goal]))
+
         budgets, start = list[float | None](), setting.size_of_budget
         for goal in goals:
-            of_goal = [goal]
-            budgets.append(smallest(_SIZES, start, lambda size: _met(setting.with_budget(size), of_goal)))  # noqa: B023
+            budgets.append(needed(goal, start))
             start = budgets[-1] or start
         return cls(results, setting, tuple(budgets))
 

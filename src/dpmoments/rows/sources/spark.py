@@ -149,7 +149,10 @@ def lineage(rdd: Any) -> Iterable[Any]:
 ENCRYPTION = "spark.io.encryption.enabled"
 EVENT_LOG = "spark.eventLog.enabled"
 _STREAMED = re.compile(
-    "(BatchScan|ExternalRDDScan|FileSourceScan|HiveTableScan|LocalTableScan|OneRowRelation|RDDScan|Range|RowDataSourceScan|EmptyRelation|ColumnarToRow|RowToColumnar|WholeStageCodegen|Coalesce|DeserializeToObject|Expand|Filter|Generate|LocalLimit|MapElements|MapInArrow|MapInPandas|MapPartitions|Project|PythonMapInArrow|Sample|SerializeFromObject|Union)Exec|InputAdapter"
+    "(BatchScan|ExternalRDDScan|FileSourceScan|HiveTableScan|LocalTableScan|OneRowRelation|RDDScan|Range|RowDataSourceScan"
+    "|EmptyRelation|ColumnarToRow|RowToColumnar|WholeStageCodegen|Coalesce|DeserializeToObject|Expand|Filter|Generate"
+    "|LocalLimit|MapElements|MapInArrow|MapInPandas|MapPartitions|Project|PythonMapInArrow|Sample|SerializeFromObject"
+    "|Union)Exec|InputAdapter"
 )
 """Plan steps that process rows one by one or in batches, and store none."""
 
