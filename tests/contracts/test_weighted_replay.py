@@ -15,11 +15,14 @@ from dpmoments.mechanisms.additive import Gaussian, Isotropic, Laplace, MatrixLa
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.standardized import Standardized
+from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.marginal_sums import LengthSummary
 from dpmoments.rows.rows import Rows
+from dpmoments.rows.units import UnitSelection
+from dpmoments.rows.weighted import WeightCells
 from dpmoments.schema.schema import Schema
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
@@ -107,6 +110,57 @@ def test_tables_that_share_nothing_differ_in_their_answers_only() -> None:
         plan = Standardized().plan(MomentShape.of(schema, mean=True), budget, neighbors)
         rows = [Rows.of(table, schema, neighbors=neighbors, threads=1) for table in (EVERYBODY, other)]
         assert replay(plan, *rows, insecure_generator(1), any_table=True) == ()
+
+
+UNIT = dpm.PrivacyUnit("household")
+
+
+def unit_findings(mechanism: Mechanism, budget: PrivacyBudget, schema: Schema) -> list[str]:
+    """Replay tables that differ by a unit of one to thirty rows."""
+    household = EVERYBODY.assign(household=np.arange(60) // 2)
+    far = [100.0, True, "south"]
+    units = [[[*far, CAP]], 30 * [[*far, CAP]], 30 * [[*far, CAP / 35]], [[*far, CAP / 2], [0.0, False, "east", CAP]]]
+    units.append([[*row, weight] for row in (far, [0.0, False, "east"]) for weight in np.linspace(1.0, CAP, 9)])
+    result = []
+    for index, unit in enumerate(units):
+        added = pd.DataFrame(unit, columns=EVERYBODY.columns).assign(household=99)
+        tables = household, pd.concat([added[:1], household, added[1:]])
+        plan = UnitsPlan.of(mechanism.plan(MomentShape.of(schema, mean=True), budget, ADD_REMOVE), budget, UNIT)
+        first, second = (Rows.of(table, schema, threads=1, privacy_unit=UNIT) for table in tables)
+        result += replay(plan, first, second, insecure_generator(index))
+    return result
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("design_effect", [None, 1.5])
+@pytest.mark.parametrize(
+    ("mechanism", "budget"),
+    [(Standardized(), PURE), (Standardized(), RHO), (MatrixLaplace(), PURE), (Laplace(), PURE), (Gaussian(), RHO)],
+    ids=lambda given: getattr(given, "name", str(given)),
+)
+def test_a_unit_of_any_number_of_rows_changes_no_more_than_a_row(
+    mechanism: Mechanism, budget: PrivacyBudget, design_effect: float | None
+) -> None:
+    assert unit_findings(mechanism, budget, schema_of(design_effect)) == []
+
+
+class TestFaultsOfUnits:
+    def test_weights_that_are_not_reduced(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        within = WeightCells.within_units
+
+        def of_rows(self: WeightCells, rows: Any, _: Any) -> Any:
+            return within(self, rows, self.whole(rows[:, self.feature]))
+
+        monkeypatch.setattr(WeightCells, "within_units", of_rows)
+        assert unit_findings(Gaussian(), RHO, schema_of(None))
+
+    def test_a_histogram_of_all_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(UnitSelection, "kept", lambda _, block: block.rows)
+        assert unit_findings(Standardized(), RHO, schema_of(None))
+
+    def test_a_histogram_of_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(LengthSummary, "is_weighted", True)
+        assert unit_findings(Standardized(), RHO, schema_of(None))
 
 
 class TestFaults:

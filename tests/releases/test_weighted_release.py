@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -352,3 +353,97 @@ def test_intervals_hold_the_means_of_the_population() -> None:
         ends = released.describe().conf_int()[:3]
         held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
     assert 0.9 <= np.mean(held) <= 1.0
+
+
+def test_a_mean_weight_that_noise_made_negative_stops_no_answer() -> None:
+    columns = (dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 100), dpm.Boolean("smoker"))
+    schema, negative = dpm.Schema(*columns, dpm.SamplingWeight("weight", CAP)), 0
+    for seed in range(12):
+        released = dpm.release(people(300), schema, epsilon=0.1, insecure_seed=seed)
+        raw = released.with_repair("none")
+        assert isinstance(raw, WeightedRelease)
+        negative += raw.drawn.mean[-1] < 0.0
+        assert np.isfinite(raw.noise.cell_variances()).all()  # type: ignore[union-attr]
+        released.ols("income", ["age"])
+    assert negative
+
+
+# Units of a bounded total weight.
+
+UNIT = dpm.PrivacyUnit("household")
+
+
+def households(n: int, seed: int) -> pd.DataFrame:
+    """Households of one to eight members who are alike in age, and less so in income and smoking."""
+    rng = np.random.default_rng(seed)
+    members = rng.choice(np.arange(1, 9), n, p=[0.3, 0.3, 0.15, 0.12, 0.06, 0.04, 0.02, 0.01])
+    of_row = np.repeat(np.arange(n), members)
+    shared, weight = rng.normal(0, 1, n)[of_row], rng.gamma(3.0, 30.0, n)[of_row]
+    age = np.clip(45 + 12 * shared + 6 * rng.normal(0, 1, len(of_row)), 0, 100)
+    income = np.clip(20 + 0.3 * age + rng.normal(0, 8, len(of_row)), 0, 100)
+    smoker = rng.random(len(of_row)) < 1 / (1 + np.exp(0.8 - shared))
+    return pd.DataFrame(
+        {"income": income, "age": age, "smoker": smoker, "region": "north", "weight": weight, "household": of_row}
+    )
+
+
+@pytest.fixture(scope="module")
+def of_households() -> tuple[pd.DataFrame, dpm.MomentRelease]:
+    table = households(3000, 3)
+    schema = dpm.Schema(*COLUMNS[:3], dpm.SamplingWeight("weight", CAP))
+    return table, dpm.release(table, schema, privacy_unit=UNIT, **EXACT)
+
+
+def test_errors_are_those_of_units_whose_rows_are_alike(of_households: tuple[pd.DataFrame, dpm.MomentRelease]) -> None:
+    table, released = of_households
+    whole = table.groupby("household")["weight"].transform("sum")
+    weight = table["weight"] * np.minimum(CAP / whole, 1.0)
+    of_unit = weight.groupby(table["household"]).sum()
+    assert (whole > CAP).mean() > 0.1
+    assert released.n_rows == len(of_unit)
+    assert released.sum_of_weights == pytest.approx(weight.sum(), rel=1e-3)
+    assert released.effective_n == pytest.approx(of_unit.sum() ** 2 / (of_unit**2).sum(), rel=1e-3)
+
+    found = released.describe()
+    for index, name in enumerate(["income", "age", "smoker"]):
+        mean = np.average(table[name], weights=weight)
+        assert found.mean[index] == pytest.approx(mean, rel=1e-3)
+        scores = (weight * (table[name] - mean)).groupby(table["household"]).sum()
+        clustered = np.sqrt((scores**2).sum()) / weight.sum()
+        stated = np.sqrt(found.sampling_variance[index])
+        assert 0.97 * clustered <= stated  # rows of a unit that differ have a smaller error
+        assert name != "age" or stated <= 1.2 * clustered
+        independent = np.sqrt((weight**2 * (table[name] - mean) ** 2).sum()) / weight.sum()
+        assert independent < 0.85 * stated
+
+
+def test_text_and_file_name_the_unit(of_households: tuple[pd.DataFrame, dpm.MomentRelease], tmp_path: Path) -> None:
+    _, released = of_households
+    assert "one of each household" in str(released.describe())
+    assert "each household were drawn independently" in str(released.ols("income", ["age"]))
+    assert "whose weights together count as the cap" in released.privacy.describe()
+    path = tmp_path / "release.json"
+    released.save(path)
+    again = dpm.load(path)
+    assert again.privacy.privacy_unit == UNIT
+    assert str(again.describe()) == str(released.describe())
+
+
+def test_a_unit_pays_for_one_row(of_households: tuple[pd.DataFrame, dpm.MomentRelease]) -> None:
+    table, _ = of_households
+    schema = dpm.Schema(*COLUMNS[:3], dpm.SamplingWeight("weight", CAP))
+    of_rows = dpm.release(table, schema, epsilon=1.0, insecure_seed=0)
+    of_units = dpm.release(table, schema, epsilon=1.0, privacy_unit=UNIT, insecure_seed=0)
+    assert of_units.receipt.allowance == of_rows.receipt.allowance
+
+
+def test_preflight_counts_units_above_the_cap(of_households: tuple[pd.DataFrame, dpm.MomentRelease]) -> None:
+    table, released = of_households
+    shown = StringIO()
+    dpm.preflight(table, dpm.Schema(*COLUMNS[:3], dpm.SamplingWeight("weight", CAP)), privacy_unit=UNIT).show(shown)
+    words = " ".join(shown.getvalue().replace("PRIVATE │", "").split())
+    whole = table.groupby("household")["weight"].sum()
+    assert f"{(whole > CAP).sum():,} of them with a total weight above the cap" in words
+    assert f"the cap takes {100 * (1 - np.minimum(whole, CAP).sum() / whole.sum()):.0f}%" in words
+    assert f"the effective sample size is {released.effective_n:,.0f}"[:-2] in words
+    assert "is also such a bound" not in words

@@ -93,6 +93,71 @@ def _first(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows[:, 0])
 
 
+UNIT = dpm.PrivacyUnit("household")
+
+
+def households() -> pd.DataFrame:
+    """Units of one to nine rows, with weights below the cap together, and above it; every second has equal rows."""
+    rng = np.random.default_rng(8)
+    frame = people().assign(
+        weight=lambda frame: frame["weight"] / 3.0,
+        household=rng.permutation(np.repeat(np.arange(N), np.arange(N) % 9 + 1)[:N]),
+    )
+    first = frame.groupby("household")[["age", "smoker", "region"]].transform("first")
+    alike = frame["household"] % 2 == 0
+    frame.loc[alike, ["age", "smoker", "region"]] = first[alike]
+    return frame
+
+
+@pytest.mark.parametrize("levels", [True, False])
+@pytest.mark.parametrize("design_effect", [None, 1.5])
+def test_weights_of_a_unit_add_up_to_the_cap_at_most(levels: bool, design_effect: float | None) -> None:
+    frame, schema, bits = households(), schema_of(levels=levels, design_effect=design_effect), 14
+    kept = frame[(frame["weight"] >= 0.0) & (frame["weight"] < np.inf)]
+    rows = Rows.of(frame, schema, privacy_unit=UNIT).bounded((3, 5))
+    assert rows.count() == kept["household"].nunique()
+    assert rows.lengths([0, 1], np.zeros(2), np.ones(2), np.array([0.2, 0.5])).total == rows.count()
+
+    t = np.rint(np.minimum(kept["weight"], CAP) / CAP * ONE).astype(int)
+    of_unit = t.groupby(kept["household"]).transform("sum")
+    assert (of_unit > ONE).sum() > 50
+    assert ((of_unit < ONE) & (of_unit > t)).sum() > 50
+    shares = [own * min(whole, ONE) // max(whole, 1) for own, whole in zip(t.tolist(), of_unit.tolist(), strict=True)]
+    assert pd.Series(shares, kept.index).groupby(kept["household"]).sum().max() <= ONE
+    values = [kept["age"].clip(0, 100), kept["smoker"]]
+    values += [kept["region"] == level for level in ("north", "south") if levels]
+    if design_effect is None:
+        values.append(np.minimum(of_unit, ONE) / ONE * CAP)  # the weight as a feature is that of the unit
+    encoding = schema.encoding()
+    z = np.rint((np.column_stack(values).astype(float) - encoding.offset) / encoding.scale * 2.0**bits).astype(int)
+    weighted = np.array(shares)[:, None] * z
+    moments = rows.moments(bits=bits)
+    assert moments.count == sum(shares)
+    assert moments.sum.tolist() == weighted.sum(axis=0).tolist()
+    assert moments.gram.tolist() == (weighted.T @ z).tolist()
+    assert rows.marginal_sums([0], np.zeros(1), np.ones(1), bits=bits).sums.tolist() == moments.sum[:1].tolist()
+
+
+def test_units_are_bounded_alike_in_every_order_and_engine(tmp_path: Path) -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    frame, schema = households(), schema_of(levels=True, design_effect=None)
+    frame.to_parquet(tmp_path / "people.parquet", row_group_size=50)
+    tables = [frame, frame.iloc[::-1], tmp_path / "people.parquet", dask.from_pandas(frame, npartitions=5)]
+    rows = [Rows.of(table, schema, privacy_unit=UNIT, threads=2).bounded((3, 5)) for table in tables]
+    assert all(other.moments() == rows[0].moments() for other in rows[1:])
+    edges = np.array([0.2, 0.5])
+    lengths = [each.lengths([0, 1], np.zeros(2), np.ones(2), edges) for each in rows]
+    assert len({(each.below, *each.counts.tolist(), each.above) for each in lengths}) == 1
+
+
+def test_a_unit_is_bounded_by_its_rows_or_by_its_weight() -> None:
+    schema = schema_of(levels=True, design_effect=None)
+    with pytest.raises(ValueError, match="leave out max_rows"):
+        Rows.of(households(), schema, privacy_unit=dpm.PrivacyUnit("household", max_rows=3))
+    with pytest.raises(ValueError, match="max_rows=5"):
+        Rows.of(households(), dpm.Schema(dpm.Numeric("age", 0, 100)), privacy_unit=UNIT)
+
+
 def test_no_order_part_or_thread_changes_a_bit() -> None:
     frame, schema = people(), schema_of(levels=True, design_effect=None)
     wanted = Rows.of(frame, schema, threads=1).moments()

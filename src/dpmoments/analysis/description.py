@@ -101,6 +101,7 @@ class Description(Answer):
     noise: NoiseLaw | None = None
     divisor_noise: float | None = None  # relative, of what sums are divided by; None: that of the number of rows
     hidden_by_cap: FloatArray | None = None  # (d,), most that a cap of weights hides of means
+    unit: str | None = None  # column of units of which one row is counted, since their total weight is bounded
     scaled_rows: str = ""
     warning: str = ""
     dates: Mapping[str, Date] = field(default_factory=dict)
@@ -139,7 +140,8 @@ class Description(Answer):
         """The number of rows and how far it can be trusted."""
         if self.n_rows is None:
             return "not released (the number of rows is private and nothing was spent on it)"
-        return count_text(self.n_rows, 0.0 if self.count_is_public else self.count_noise)
+        counted = count_text(self.n_rows, 0.0 if self.count_is_public else self.count_noise)
+        return counted if self.unit is None else f"{counted}, one of each {self.unit}"
 
     @property
     def noise_text(self) -> str:
@@ -366,6 +368,7 @@ def described(release: Moments, *, tested: bool = True) -> Description:
         if weighting is None or release.noise is None
         else math.sqrt(release.noise.count_variance) / rows,
         hidden_by_cap=None if weighting is None else weighting.hidden_by_cap(spread),
+        unit=None if weighting is None else weighting.unit,
         scaled_rows=_SCALED if any(rule.code == "rows-scaled-to-ball" for rule in release.privacy.rules) else "",
         warning=cautions_in_full(release),
         opposites={names[second]: names[first] for second, first in opposites.items()},

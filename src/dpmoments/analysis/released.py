@@ -171,6 +171,7 @@ class Weighting:
     """Facts about the sampling weights of a release, from its noisy answers and public numbers."""
 
     column: str
+    unit: str | None  # column of the privacy unit, if its total weight is bounded
     population: float | None  # public size of the population
     sum_of_weights: float
     effective_n: float
@@ -215,8 +216,9 @@ class Weighting:
     @property
     def note(self) -> Message:
         """Statement under every answer."""
-        facts: dict[str, Any] = {"column": self.column, "total": self.sum_of_weights, "effective": self.effective_n}
-        return Message("weighted-rows", **facts, **({} if self.clipped is None else {"clipped": self.clipped}))
+        facts = {"column": self.column, "total": self.sum_of_weights, "effective": self.effective_n}
+        stated = {"unit": self.unit, "clipped": self.clipped}
+        return Message("weighted-rows", **facts, **{name: fact for name, fact in stated.items() if fact is not None})
 
 
 def by_squared_weights(spread: FloatArray, change: FloatArray) -> FloatArray:
@@ -703,6 +705,6 @@ def rows_per_independent(release: Moments, feature: int) -> float:
 def dependent_rows(release: Release) -> Message | None:
     """Warn that several rows of one unit may be similar; None if each unit has one row."""
     unit = release.privacy.privacy_unit
-    if unit is None or unit.max_rows == 1:
+    if unit is None or unit.rows_per_unit == 1:
         return None
     return Message("dependent-rows", column=unit.column, max_rows=unit.max_rows)

@@ -331,7 +331,7 @@ def repeated_units(
     plain = RepeatedRows(rows.schema, rows.neighbors, rows.source, 1, privacy_unit=privacy_unit, passes=rows.passes)
     # The counted rows do not depend on the key if no unit has unequal rows of which some are left out.
     rows_of = (table[np.array(units, dtype=object) == unit] for unit in set(units))
-    selected_alike = all(len(own) <= privacy_unit.max_rows or bool((own == own[0]).all()) for own in rows_of)
+    selected_alike = all(len(own) <= privacy_unit.rows_per_unit or bool((own == own[0]).all()) for own in rows_of)
     selections = []
     for key in range(1 if selected_alike else _SELECTIONS):
         result = plain.bounded((key, key))

@@ -151,7 +151,8 @@ def unit_pairs(n_features: int, privacy_unit: PrivacyUnit) -> tuple[NeighboringP
     If a unit exceeds the bound, its rows are all equal, all different, or equal to those of others.
     """
     check_at_least("n_features", n_features)
-    k, many = privacy_unit.max_rows, _TIMES_TOO_MANY * privacy_unit.max_rows
+    k = privacy_unit.rows_per_unit
+    many = _TIMES_TOO_MANY * k
     axes, none = np.eye(n_features), np.zeros((0, n_features))
     some, last = _copies(axes[0], _SOME_ROWS), axes[-1]
     unlike = np.linspace(1.0, 0.9, many)[:, None] * last

@@ -54,6 +54,7 @@ from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_epsilon
 from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
+from dpmoments.schema.schema import Schema
 
 _TOLERANCE = 1e-6
 """Relative excess of an exact loss over ε that lattice rounding and sums here may cause."""
@@ -394,7 +395,7 @@ def audit(
     mechanism = make_mechanism(mechanism)
     check_probability("level", level)
     if privacy_unit is not None:
-        require_unit(privacy_unit, (), Neighbors.of(neighbors))
+        require_unit(privacy_unit, Schema.unit_ball(n_features), Neighbors.of(neighbors))
         pairs = unit_pairs(n_features, privacy_unit) if pairs is None else pairs
     if pairs is None:
         pairs = _default_pairs(n_features, budget, neighbors)

@@ -86,7 +86,7 @@ class Replayer(PrivacyFilter):
     ) -> None:
         super().__init__(plan, insecure_generator(0))
         self._keys = list(keys)
-        self._rows_per_unit = 1 if plan.privacy_unit is None else plan.privacy_unit.max_rows
+        self._rows_per_unit = 1 if plan.privacy_unit is None else plan.privacy_unit.rows_per_unit
         self._same_rows, self._any_table = same_rows, any_table
         self._recorded = list(recorded)
         self.faults: list[str] = []

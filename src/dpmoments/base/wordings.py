@@ -165,9 +165,11 @@ _GROUP_LOSS: Mapping[Fact, str] = MappingProxyType(
 
 
 def _rows_of_unit(facts: Facts) -> str:
-    column, most = facts["column"], facts["max_rows"]
+    column, most = facts["column"], facts.get("max_rows")
     used = (
-        f"of which at most {most:,}, chosen at random, are used"
+        "whose weights together count as the cap of weights at most, and are reduced in proportion if they are more"
+        if most is None
+        else f"of which at most {most:,}, chosen at random, are used"
         if most != 1
         else "of which one, chosen at random, is used"
     )
@@ -204,7 +206,7 @@ def _rows_weighted(facts: Facts) -> str:
     missing = "drops its row" if facts["missing"] == "drop" else "is an error"
     said = (
         f"Rows are weighted by {facts['column']}, up to {facts['upper']:,.6g}: larger weights count as that; a missing, negative "
-        f"or infinite one {missing}. Neighbors differ by one row with its weight; the weights of other rows stay."
+        f"or infinite one {missing}. Neighbors differ by rows with their weights; the weights of other rows stay."
     )
     of_table = (
         " The weights were computed from the table: what one row changes in other rows' weights is not protected."
@@ -216,9 +218,12 @@ def _weighted_rows(facts: Facts) -> str:
     lost = f"; {facts['clipped']:.1%} of the weight is above its cap".replace("%", " %") if "clipped" in facts else ""
     sum_of_weights = float(facts["total"])  # type: ignore[arg-type]
     total = format(sum_of_weights, ",.0f" if sum_of_weights >= 1000.0 else ".6g")
+    drawn = "rows were drawn independently"
+    if "unit" in facts:
+        drawn = f"each {facts['unit']} were drawn independently and its rows were alike"
     return (
         f"Weighted by {facts['column']} to {total}; effective sample size {facts['effective']:,.0f}, to which "
-        f"numbers of rows in answers add up; as if rows were drawn independently{lost}."
+        f"numbers of rows in answers add up; as if {drawn}{lost}."
     )
 
 
@@ -448,7 +453,7 @@ GUARANTEES: Mapping[str, Wording] = MappingProxyType(
             ),
             "kind",
         ),
-        "unit-is-rows": Wording(_rows_of_unit, "column max_rows missing kind"),
+        "unit-is-rows": Wording(_rows_of_unit, "column max_rows? missing kind"),
         "exact-lattice": Wording(
             "Sums are exact integers and noise is drawn exactly from a discrete distribution: the proof covers the program's "
             "arithmetic, and assumes that the random bits of the operating system are ideal."
@@ -619,7 +624,7 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             curator="Make releases with dataset='…', one name for each table.",
             shell="Make releases with --dataset NAME, one name for each table.",
         ),
-        "weighted-rows": Wording(_weighted_rows, "column total effective clipped?"),
+        "weighted-rows": Wording(_weighted_rows, "column total effective unit? clipped?"),
         "weights-from-table": Wording(
             "The weights {column} were computed from the table (computed_from), so a row also changes the weights of other rows: "
             "the stated guarantee holds only for neighbors whose other weights stay.",

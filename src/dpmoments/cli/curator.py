@@ -452,7 +452,9 @@ def release(options: dict[str, Any], by: str | None = None, yes: bool = False, n
         return
     released = _kept(options, lambda: dpmoments.release(**options))
     exactness = "exact" if released.rows_noise == 0.0 else "noisy"
-    count = "" if released.noisy_count is None else f" of {released.n_rows:,} rows ({exactness})"
+    unit = None if released.weighting is None else released.weighting.unit
+    counted = "rows" if unit is None else f"values of {unit}"
+    count = "" if released.noisy_count is None else f" of {released.n_rows:,} {counted} ({exactness})"
     what = "count, mean and second moment" if released.noisy_sum is not None else "the second moment"
     _report(released, options, f"{what}{count}", f"; repair {released.repair}")
 

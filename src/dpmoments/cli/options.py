@@ -236,7 +236,9 @@ _OPTIONS: dict[str, Option] = {
         "COLUMN",
     ),
     "max_rows_per_unit": Option(
-        "Contribution bound: max rows per unit; noise is K times that for single rows.", BUDGET_PANEL, "K"
+        "Contribution bound: max rows per unit; noise is K times that for single rows. Not for weighted rows.",
+        BUDGET_PANEL,
+        "K",
     ),
     "missing_unit": Option("Treatment of rows without a unit: error or drop.", BUDGET_PANEL, "error|drop"),
     "codebook": Option(
@@ -413,10 +415,6 @@ def _privacy_unit_of(
         if max_rows_per_unit is not None or missing_unit != "error":
             raise InputValueError("it goes with --privacy-unit: give both")
         return None
-    if max_rows_per_unit is None:
-        raise InputValueError(
-            "state the contribution bound, the most rows of one unit that count (--max-rows-per-unit 5)"
-        )
     return PrivacyUnit(privacy_unit, max_rows_per_unit, missing_unit)  # type: ignore[arg-type]
 
 

@@ -205,7 +205,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         budget, neighbors, unit = request.budget, request.neighbors, request.privacy_unit
         if not supported:
             self.check_support(shape, budget, neighbors)
-        if unit is None or unit.max_rows == 1:
+        if unit is None or unit.rows_per_unit == 1:
             return self.supported_plan(shape, budget, neighbors)
         loss_unit = self.loss_units[budget.kind]
         first = self.supported_plan(shape, budget_for_rows(budget, loss_unit, unit), neighbors)
@@ -216,7 +216,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         if plan.chosen_because is None:
             return plan
         reason = plan.chosen_because
-        return replace(plan, chosen_because=Message(reason.code, **reason.facts, unit_rows=unit.max_rows))
+        return replace(plan, chosen_because=Message(reason.code, **reason.facts, unit_rows=unit.rows_per_unit))
 
     def supported_plan(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> PlanType:
         """Return the plan; arguments must already have passed :meth:`check_support`."""

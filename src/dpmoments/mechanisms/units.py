@@ -1,6 +1,6 @@
-"""One plan run on at most k rows of each privacy unit.
+"""One plan run on the bounded rows of each privacy unit.
 
-Group privacy extends its guarantee to units.
+Group privacy extends its guarantee to units of at most k rows; units of a bounded total weight are as one row.
 
 No mechanism knows about units. Its sensitivities are for one row, and it is calibrated to the loss per row that the cost for k
 rows leaves (``docs/evidence/derivations/privacy-units.md``).
@@ -49,7 +49,7 @@ class OuterPlan(CalibratedPlan[Noisy]):
 
 @dataclass(frozen=True)
 class UnitsPlan(OuterPlan[Noisy]):
-    """Plan of ``inner``, which is for rows, for units of at most ``max_rows``, as is the cost."""
+    """Plan of ``inner``, which is for rows, for bounded units, as is the cost."""
 
     unit: PrivacyUnit
 
@@ -78,7 +78,7 @@ class UnitsPlan(OuterPlan[Noisy]):
         return None if self.inner.most_passes is None else ROUNDS + self.inner.most_passes
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> Noisy:
-        """Choose the kept rows by a key drawn for this run, and run the plan for rows on them."""
+        """Bound units by a key drawn for this run, and run the plan for rows on them."""
         if rows.privacy_unit != self.unit:
             raise InputValueError("the rows were opened for another privacy unit than the plan's, or for none")
         noisy: Noisy = self.inner.run(rows.bounded(privacy_filter.selection_key()), privacy_filter)

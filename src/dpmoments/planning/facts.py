@@ -309,7 +309,7 @@ class UnitFacts(Facts):
     unreadable: int = 0
     types: Counter[str] = field(default_factory=Counter)  # rows by a type of the column that stops a release
     # units with kept rows, and those above the contribution bound; counted in passes of their own
-    counts: UnitCounts = field(default_factory=lambda: UnitCounts(0, 0, 0, 0, 0), metadata=_NOT_ADDED)
+    counts: UnitCounts = field(default_factory=lambda: UnitCounts(0, 0, 0, 0, 0, 0.0, 0.0), metadata=_NOT_ADDED)
 
     @property
     def stops(self) -> bool:
@@ -318,11 +318,14 @@ class UnitFacts(Facts):
 
     @property
     def rule_text(self) -> str:
-        """Units whose rows are left out."""
+        """Units whose rows are left out, or whose weights are reduced."""
+        if self.privacy_unit.max_rows is None:
+            return "a total weight above the cap"
         return f"more than {self.privacy_unit.max_rows:,} {'row' if self.privacy_unit.max_rows == 1 else 'rows'}"
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain values, private."""
+        bounded = "weight" if self.privacy_unit.max_rows is None else "rows"
         return {
             **self.privacy_unit.to_dict(),
             "rows_without_a_unit": self.missing,
@@ -330,8 +333,8 @@ class UnitFacts(Facts):
             "types": sorted(self.types),
             "units": self.counts.units,
             "rows": self.counts.rows,
-            "units_with_more_rows": self.counts.units_over,
-            "rows_of_units_with_more_rows": self.counts.rows_of_units_over,
+            f"units_with_more_{bounded}": self.counts.units_over,
+            f"rows_of_units_with_more_{bounded}": self.counts.rows_of_units_over,
             "rows_that_do_not_count": self.counts.beyond,
             "stops": self.stops,
         }
@@ -388,9 +391,12 @@ class TableFacts(Facts):
         )
 
     def limit_units(self, counts: UnitCounts) -> None:
-        """Set the counts of units, and keep only the rows within the contribution bound."""
+        """Set the counts of units, and keep what is within the contribution bound."""
         assert self.unit is not None, "the table was checked for rows"
         self.unit.counts = counts
+        if self.unit.privacy_unit.max_rows is None:
+            self.capped_weights, self.squared_weights = counts.capped_weights, counts.squared_weights
+            return
         self.kept -= counts.beyond
         rule = self.unit.privacy_unit.column, self.unit.rule_text
         self.rules[rule] = RuleFacts(*rule, *(3 * [counts.beyond]))

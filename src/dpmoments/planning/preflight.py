@@ -142,7 +142,7 @@ def preflight(
     usual = epsilon is None and rho is None
     budget = PrivacyBudget.of(epsilon=_USUAL_EPSILON if usual else epsilon, delta=delta, rho=rho)
     if privacy_unit is not None:
-        require_unit(privacy_unit, schema.reserved_names, Neighbors.ADD_REMOVE)
+        require_unit(privacy_unit, schema, Neighbors.ADD_REMOVE)
     schema = schema.capped(budget.nominal_epsilon).as_read
     with watched(progress) as on_block:
         schema, absent = _without_absent(data, schema, privacy_unit, text_format)
@@ -380,7 +380,7 @@ class Preflight:
         yield from column_lines(facts, result, {verdict.column for verdict in every})
         yield ""
         yield _ADVICE
-        if facts.unit is not None:
+        if facts.unit is not None and facts.unit.privacy_unit.max_rows is not None:
             yield f"How many rows of a {shown_as(facts.unit.privacy_unit.column)} count is also such a bound."
 
     def __repr__(self) -> str:
@@ -627,8 +627,8 @@ def _of_unit(facts: UnitFacts, n_rows: int) -> Iterator[Verdict]:
     if counts.beyond:
         words = (
             f"{_of(counts.rows_of_units_over, counts.rows, 'rows')} are of a {name} with {facts.rule_text}: "
-            f"{counts.beyond:,} {'row does' if counts.beyond == 1 else 'rows do'} not count. Is {unit.max_rows:,} what public "
-            "knowledge says that a typical one has?"
+            f"{counts.beyond:,} {'row does' if counts.beyond == 1 else 'rows do'} not count. Is {unit.rows_per_unit:,} what "
+            "public knowledge says that a typical one has?"
         )
         yield Verdict(Seriousness.PARTLY_LOST, counts.beyond / counts.rows, words)  # as was asked for
     elif counts.units == counts.rows > 1:

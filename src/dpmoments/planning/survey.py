@@ -213,7 +213,11 @@ class Survey(Summary[TableFacts, TableFacts]):
             of_column.filled += int(np.count_nonzero(missing & ~dropped))
             of_column.present += len(present)
             of_column.steps += int(steps.astype(np.int64).sum())
-        return None if units is None else units.filter(pc.and_(pc.is_valid(units), pa.array(~dropped)))
+        if units is None:
+            return None
+        kept = units.is_valid().to_numpy(zero_copy_only=False).astype(bool) & ~dropped
+        cells = np.zeros((len(kept), 0)) if weights is None else np.nan_to_num(weights, nan=0.0)[:, None]
+        return UnitBlock(units.filter(pa.array(kept)), cells[kept])
 
     def _count_rows(self, facts: TableFacts, rows: _Rows, held: Mapping[str, Any]) -> BoolArray:
         """Count rows by the rules that drop them, and return which are dropped."""
@@ -333,7 +337,10 @@ def survey_units(
     """
     unit = source.reading.privacy_unit
     assert unit is not None, "the table was opened for rows"
-    return counts_of_units(_SurveyedUnits(source), unit.max_rows, threads=threads, on_block=on_block)
+    rows, weight = _SurveyedUnits(source), source.reading.schema.sampling_weight
+    if unit.max_rows is None and weight is not None:
+        return counts_of_units(rows, weight.bounds[1], weighted=True, threads=threads, on_block=on_block)
+    return counts_of_units(rows, unit.rows_per_unit, threads=threads, on_block=on_block)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -352,8 +359,7 @@ class _SurveyedUnits:
         parts = _parts(self.source, lambda: None, [], on_block)
 
         def block(pair: tuple[LocalSource[Any], Any]) -> Any:
-            ids = survey.count(survey.start(), SurveyPart.of(*pair))
-            return UnitBlock(ids, np.zeros((len(ids), 0)))
+            return survey.count(survey.start(), SurveyPart.of(*pair))
 
         return summarize_in_threads(summary, parts, block, threads)
 

@@ -126,7 +126,7 @@ def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: P
     # for which δ′(e^ε − 1)/(e^(ε/k) − 1) ≤ δ, rounded down.
     # `privacy_unit` None means that rows are the units.
     whole = allowance(cost, loss_unit)
-    k = 1 if privacy_unit is None else privacy_unit.max_rows
+    k = 1 if privacy_unit is None else privacy_unit.rows_per_unit
     if k == 1:
         return whole
     if loss_unit in (LossUnit.RHO, LossUnit.GAUSSIAN_RHO):
@@ -165,7 +165,7 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
     """Return the budget for which a mechanism is calibrated at sensitivities of one row."""
     # It allows draws at most the total loss of `allowance_for_rows`, rounded down. If (ε, δ) is counted in ρ, δ stays
     # and ε is reduced; if that ρ needs no ε for δ, ε/k is used and δ reduced.
-    if privacy_unit is None or privacy_unit.max_rows == 1:
+    if privacy_unit is None or privacy_unit.rows_per_unit == 1:
         return cost
     wanted = allowance_for_rows(cost, loss_unit, privacy_unit)
     try:
@@ -174,7 +174,7 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
         return _smaller_budget(cost, wanted)
     except (ArithmeticError, ValueError) as reason:
         raise InputValueError(
-            f"a budget of {cost} for units of {privacy_unit.max_rows} rows leaves nothing for a single row that "
+            f"a budget of {cost} for units of {privacy_unit.rows_per_unit} rows leaves nothing for a single row that "
             "can be calculated with: let fewer rows of a unit count, or spend more"
         ) from reason
 

@@ -165,7 +165,7 @@ class Receipt:
     @property
     def rows_per_unit(self) -> int:
         """Contribution bound: rows of a unit that are kept at most."""
-        return 1 if self.privacy_unit is None else self.privacy_unit.max_rows
+        return 1 if self.privacy_unit is None else self.privacy_unit.rows_per_unit
 
     @property
     def allowance(self) -> Loss:
@@ -267,17 +267,17 @@ class Receipt:
             for draw in self.draws
         ]
         together = "together" if self.before is None else "together, after levels were found"
-        if self.privacy_unit is not None:
-            together += f", on one row of {self.privacy_unit.max_rows:,}"
+        if self.privacy_unit is not None and self.privacy_unit.max_rows is not None:
+            together += f", on one row of {self.rows_per_unit:,}"
         before = [] if self.before is None else self.before.lines()[:-1]
         return [*before, *shown, (together, "", f"of {self.allowance}", str(self.total))]
 
     @property
     def on_a_unit_text(self) -> str | None:
-        """Total loss of the draws on a unit of several rows; None if the unit is one row."""
-        if self.privacy_unit is None:
+        """Total loss of the draws on a unit of several rows; None if it pays for one row."""
+        if self.privacy_unit is None or self.privacy_unit.max_rows is None:
             return None
-        return f"on a unit of {self.privacy_unit.max_rows:,} rows: no more than {self.whole_cost}"
+        return f"on a unit of {self.rows_per_unit:,} rows: no more than {self.whole_cost}"
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class PrivacyRequest:
         budget = PrivacyBudget.of(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
         neighbors, unit = Neighbors.of(given["neighbors"]), given["privacy_unit"]
         if unit is not None:
-            require_unit(unit, schema.reserved_names, neighbors)
+            require_unit(unit, schema, neighbors)
         return PrivacyRequest(budget, neighbors, unit)
 
     def divided(self, schema: Schema) -> tuple[Self, PrivacyBudget | None]:

@@ -55,8 +55,8 @@ class PrivacyStatement(Record):
 
     @property
     def rows_per_unit(self) -> int:
-        """Contribution bound: rows of a privacy unit that are kept at most."""
-        return 1 if self.privacy_unit is None else self.privacy_unit.max_rows
+        """Contribution bound: rows for which a privacy unit pays."""
+        return 1 if self.privacy_unit is None else self.privacy_unit.rows_per_unit
 
     @property
     def epsilon(self) -> float | None:
@@ -103,4 +103,5 @@ class PrivacyStatement(Record):
         unit, kind = self.privacy_unit, str(self.budget.kind)
         if unit is None:
             return Message("unit-is-row", kind=kind)
-        return Message("unit-is-rows", column=unit.column, max_rows=unit.max_rows, missing=unit.missing, kind=kind)
+        bound = {} if unit.max_rows is None else {"max_rows": unit.max_rows}
+        return Message("unit-is-rows", column=unit.column, missing=unit.missing, kind=kind, **bound)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from dpmoments.base.checks import is_whole
 from dpmoments.base.errors import InputValueError, out_of_range, shown, wrong_type
-from dpmoments.base.records import Record
+from dpmoments.base.records import ABSENT_IF_NONE, Record
+from dpmoments.schema.schema import Schema
 
 # Neighboring relations: the two tables that a guarantee makes hard to distinguish.
 
@@ -71,7 +72,7 @@ _MAX_ROWS = 2**31
 class PrivacyUnit(Record):
     """All rows with one value of a column, protected together.
 
-    At most ``max_rows`` of them are kept.
+    At most ``max_rows`` of them are kept, or, if rows have a sampling weight, all, with a bound on their total weight.
 
     Passed as ``privacy_unit=`` to :func:`dpmoments.release`, :func:`dpmoments.release_mean` and
     :func:`dpmoments.release_counts`, and to their forecasts. The guarantee is then for tables that differ by all rows of one
@@ -82,8 +83,10 @@ class PrivacyUnit(Record):
     column : str
         A column of the table that is not in the schema: integers, whole numbers, text or bytes. It is read, but not encoded,
         and only its name is released.
-    max_rows : int
-        k: of a unit with more rows, k are chosen at random. Noise grows about in proportion to it.
+    max_rows : int, optional
+        k: of a unit with more rows, k are chosen at random. Noise grows about in proportion to it. Left out if the schema has a
+        :class:`SamplingWeight`: its cap is then that of the weights of a unit's rows together, and the weights of a unit with
+        more are reduced in proportion. Noise is as for single rows.
     missing : {"error", "drop"}
         Treatment of a row with a missing or invalid identifier (a list, 7.5): it belongs to no unit, so its contribution cannot
         be bounded.
@@ -97,7 +100,8 @@ class PrivacyUnit(Record):
     -----
     **Privacy.** The kept rows are a function of each unit's own rows and of a key that is drawn for the release and discarded,
     so two tables that differ by one unit differ by at most k kept rows. Group privacy then extends the guarantee for rows to
-    units: ``docs/evidence/derivations/privacy-units.md``.
+    units. Rows with weights of at most 1 together move a sum no further than one row of weight 1:
+    ``docs/evidence/derivations/privacy-units.md``.
 
     Examples
     --------
@@ -107,7 +111,7 @@ class PrivacyUnit(Record):
     """
 
     column: str
-    max_rows: int
+    max_rows: Annotated[int | None, ABSENT_IF_NONE] = None
     missing: MissingUnit = "error"
 
     def __post_init__(self) -> None:
@@ -115,24 +119,34 @@ class PrivacyUnit(Record):
             raise wrong_type("column", "a text", self.column)
         if not self.column:
             raise InputValueError("the column of a privacy unit has no name: give the column that identifies people")
-        if not is_whole(self.max_rows):
-            raise wrong_type("max_rows", "a whole number", self.max_rows)
-        object.__setattr__(self, "max_rows", int(self.max_rows))
-        if not 1 <= self.max_rows <= _MAX_ROWS:
-            raise InputValueError(
-                f"the contribution bound must be between 1 and {_MAX_ROWS:,} rows, got {shown(self.max_rows)}"
-            )
+        if self.max_rows is not None:
+            if not is_whole(self.max_rows):
+                raise wrong_type("max_rows", "a whole number", self.max_rows)
+            object.__setattr__(self, "max_rows", int(self.max_rows))
+            if not 1 <= self.max_rows <= _MAX_ROWS:
+                raise InputValueError(
+                    f"the contribution bound must be between 1 and {_MAX_ROWS:,} rows, got {shown(self.max_rows)}"
+                )
         if self.missing not in get_args(MissingUnit):
             raise out_of_range("missing", self.missing, "'error', or 'drop' to drop rows without a unit")
 
     @property
+    def rows_per_unit(self) -> int:
+        """Number of rows for which a unit pays: 1 if its total weight is bounded."""
+        return 1 if self.max_rows is None else self.max_rows
+
+    @property
     def rows_text(self) -> str:
         """Name of the counted rows, after their number."""
+        if self.max_rows is None:
+            return f"values of {self.column}"
         return f"rows that count (at most {self.max_rows:,} for each value of {self.column})"
 
     @property
     def description(self) -> str:
         """Description of the unit, after "the protected unit is"."""
+        if self.max_rows is None:
+            return f"all rows with one value of {self.column}, of a bounded total weight"
         counted = f"{self.max_rows:,} count at most" if self.max_rows > 1 else "one counts"
         return f"all rows with one value of {self.column}, of which {counted}"
 
@@ -146,8 +160,8 @@ class PrivacyUnit(Record):
         return cls.from_dict(value, "receipt.protected_unit")
 
 
-def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neighbors) -> None:
-    """Refuse an impossible privacy unit before a row is read; ``columns`` are the schema's."""
+def require_unit(privacy_unit: object, schema: Schema, neighbors: Neighbors) -> None:
+    """Refuse an impossible privacy unit of tables of a schema before a row is read."""
     if not isinstance(privacy_unit, PrivacyUnit):
         advice = ": dpm.PrivacyUnit('person_id', max_rows=5)"
         raise wrong_type("privacy_unit", "a dpmoments.PrivacyUnit", privacy_unit, advice=advice)
@@ -157,8 +171,15 @@ def require_unit(privacy_unit: object, columns: Collection[str], neighbors: Neig
             "each unit has, so it is not public, as that relation assumes. Use "
         )
         raise InputValueError(f"{refused}neighbors='add_remove'", shell=f"{refused}--neighbors add_remove")
-    if privacy_unit.column in columns:
+    if privacy_unit.column in schema.reserved_names:
         raise InputValueError(
             f"the privacy unit's column '{privacy_unit.column}' is in the schema, so it would be a feature of "
             "the release: remove it from the schema, or copy it under another name to use it as a feature too"
         )
+    is_weighted = schema.sampling_weight is not None
+    if privacy_unit.max_rows is None and not is_weighted:
+        missing = "state the contribution bound, the most rows of one unit that count"
+        raise InputValueError(f"{missing}: max_rows=5", shell=f"{missing}: --max-rows-per-unit 5")
+    if privacy_unit.max_rows is not None and is_weighted:
+        refused = "rows with a sampling weight are bounded by the total weight of a unit, for which its cap stands: leave out "
+        raise InputValueError(f"{refused}max_rows", shell=f"{refused}--max-rows-per-unit")

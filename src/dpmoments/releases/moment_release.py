@@ -400,7 +400,9 @@ class WeightedRelease(ComputedRelease):
         effective = count / mean if weight.is_released else rows / float(weight.design_effect)  # type: ignore[arg-type]
         effective = max(min(effective, rows), 1.0)
         clipped = None
-        if weight.population is not None and drawn.privacy.privacy_unit is None:  # a unit's further rows do not count
+        unit = drawn.privacy.privacy_unit
+        by_weight = unit is None or unit.max_rows is None
+        if weight.population is not None and by_weight:  # else a unit's further rows do not count
             clipped = max(1.0 - count * cap / weight.population, 0.0)
         times, stated = _times(drawn, effective), _stated(schema, effective / rows)
         units = (drawn.encoding.scale[:d] / schema.encoding().scale) * math.sqrt(times)
@@ -413,11 +415,12 @@ class WeightedRelease(ComputedRelease):
             "noise_model": None,
             "weighting": Weighting(
                 weight.name,
+                None if unit is None or unit.max_rows is not None else unit.column,
                 weight.population,
                 count * cap,
                 effective,
                 clipped,
-                *_by_squared_weights(drawn, d, stated == 1.0),
+                *_by_squared_weights(drawn, mean * cap, stated == 1.0),
                 stated,
             ),
         }
@@ -425,7 +428,7 @@ class WeightedRelease(ComputedRelease):
 
     @property
     def n_rows(self) -> int:
-        """Number of kept rows, whatever their weights."""
+        """Number of kept rows, whatever their weights; one of each unit of bounded weight."""
         return max(1, round(self.rows))
 
     @property
@@ -468,8 +471,9 @@ _CLEAR = 2.0
 """Noise SDs from which the mean weight of a level differs from that of all rows."""
 
 
-def _by_squared_weights(drawn: MomentRelease, d: int, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _by_squared_weights(drawn: MomentRelease, mean_weight: float, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return by what means and covariances of shares change if rows count by squared weights."""
+    d = len(chosen)
     shift, spread = np.zeros(d), np.zeros((d, d))
     if drawn.schema.n_features == d or drawn.noise is None:
         return shift, spread
@@ -480,7 +484,7 @@ def _by_squared_weights(drawn: MomentRelease, d: int, chosen: BoolArray) -> tupl
     for block in [*blocks, *(np.array([flag]) for flag in constraints.flags if flag < d)]:
         p = np.clip(mean[block], 0.0, 1.0)
         clear = np.abs(covariance[block]) > _CLEAR * noise[block]
-        moved = np.where(clear, covariance[block] / max(mean[d], float(np.finfo(float).tiny)), 0.0)
+        moved = np.where(clear, covariance[block] / mean_weight, 0.0)
         shift[block] = np.maximum(moved, -p)
         change = -np.outer(p, shift[block])
         change += change.T

@@ -35,7 +35,7 @@ from dpmoments.rows.sources.source import Source
 from dpmoments.rows.summary import Missing, Prepared, Result, Running, Summary
 from dpmoments.rows.threads import stated_threads, summarize_in_threads
 from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, require_same_table, selection_of_units
-from dpmoments.rows.weighted import Weighted
+from dpmoments.rows.weighted import BEHIND, WeightCells, Weighted
 from dpmoments.schema.columns import NameColumn
 from dpmoments.schema.constraints import Level, require_mean_of_weighted
 from dpmoments.schema.encoding import may_be_shortened
@@ -154,7 +154,7 @@ class Rows:
         neighbors = Neighbors.of(neighbors)
         require_mean_of_weighted(schema, mean=mean)
         if privacy_unit is not None:
-            require_unit(privacy_unit, schema.reserved_names, neighbors)
+            require_unit(privacy_unit, schema, neighbors)
         source = open_source(data, schema.as_read, mean, privacy_unit, text_format)
         schema = schema.with_text_format(text_format)
         return cls(
@@ -176,22 +176,29 @@ class Rows:
         asked = summary
         if self.shortened:
             asked = Prepared(summary, partial(_rows_in_unit_ball, missing=self.source.missing))
-        if self.schema.sampling_weight is not None:
-            weighted: Any = Weighted.of(asked, self.schema.as_read)
-            return cast("Result", weighted.total(self._summarized(weighted)))
-        return self._summarized(asked)
+        if self._weights is None:
+            return self._summarized(asked)
+        weighed = asked.is_weighted and self.selection is not None
+        weighted: Any = Weighted(asked, BEHIND if weighed else self._weights)
+        return cast("Result", weighted.total(self._summarized(weighted, weighed=weighed)))
 
-    def _summarized(self, asked: Summary[Running, Result]) -> Result:
-        """Run one pass over the selected rows."""
+    @property
+    def _weights(self) -> WeightCells | None:
+        return WeightCells.of(self.schema.as_read)
+
+    def _summarized(self, asked: Summary[Running, Result], *, weighed: bool = False) -> Result:
+        """Run one pass over the selected rows, or over all with bounded weights."""
         with self._passing():
             if self.selection is None:
                 return self.source.summarize(asked, threads=self.threads, on_block=self.on_block)
 
             # Wherever the source is, it needs no more of the selection.
             sent = replace(self.selection, repeated=self.selection.repeated[:0])
-            tallied = Tallied(Prepared(asked, sent.kept), self.selection.key)
+            tallied = Tallied(Prepared(asked, sent.weighed if weighed else sent.kept), self.selection.key)
             result, tally = self.source.summarize(tallied, threads=self.threads, on_block=self.on_block)
             require_same_table(self.selection.fingerprint, tally)
+            if weighed:
+                return result
             repeated = np.array_split(self.selection.repeated, len(self.selection.repeated) // asked.rows_per_task + 1)
             return asked.merge(result, summarize_in_threads(asked, repeated, lambda block: block, 1))
 
@@ -199,7 +206,7 @@ class Rows:
         return nullcontext() if self.on_pass is None else self.on_pass(self.source.pass_length, n_passes)
 
     def bounded(self, key: SelectionKey) -> Rows:
-        """Return the table limited to ``max_rows`` rows of each unit, in two rounds of passes.
+        """Return the table with bounded units, in two rounds of passes.
 
         ``key`` is 128 random bits, from :meth:`dpmoments.privacy.filter.PrivacyFilter.selection_key`. Refused if the rows have
         no privacy unit, one is missing under ``missing="error"``, or the table differs between the two rounds.
@@ -212,6 +219,7 @@ class Rows:
                 self.privacy_unit,
                 self.schema.as_read.n_features,
                 key,
+                weights=self._weights,
                 threads=self.threads,
                 on_block=self.on_block,
             )

@@ -1,4 +1,4 @@
-"""Selection of at most k rows of each unit by a keyed hash.
+"""Units bounded: at most k rows of each by a keyed hash, or their total weight.
 
 It does not depend on order or partitions of the table.
 
@@ -11,6 +11,9 @@ Two rounds of summaries find it. The first counts candidates by a hash of their 
 units of a bucket with at most k candidates need nothing. The second collects the candidates of the other buckets, as
 many buckets at a time as memory allows, and ranks them. Little is kept: for a unit over its limit the threshold hash;
 for one that has equal rows, the rows themselves.
+
+Where rows have sampling weights, sums have all rows, their weights reduced in proportion in a unit whose weights are more
+than the cap; what counts rows by 1 has one row of each unit, by the same two rounds, which also add up the weights.
 """
 
 from __future__ import annotations
@@ -24,11 +27,12 @@ from typing import Any, ClassVar, Generic, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.privacy.unit import PrivacyUnit, SelectionKey
 from dpmoments.rows.summary import PrivateSums, Result, Running, Summary
+from dpmoments.rows.weighted import WeightCells
 from dpmoments.schema.cells.units import unit_ids
 
 # Keyed hashes of units and of encoded rows, whole blocks at a time.
@@ -244,10 +248,30 @@ class UnitSelection:
     of_units: HashArray  # their hashes
     thresholds: HashArray  # rows of such a unit with a smaller hash are selected, its others not
     repeated: FloatArray  # (n, d), encoded selected rows of units with threshold 0, since they have equal rows
+    totals: IntegerArray  # sums of the weights t of these units, where rows have them
+    weights: WeightCells | None
     fingerprint: bytes  # fingerprint of the table's candidates, which every later pass must match
 
     def kept(self, block: UnitBlock) -> FloatArray:
         """Return the selected rows of a batch, except ``repeated`` ones."""
+        over, unit = self._over(block)
+        if not len(over):
+            return block.rows
+        ranked = _row_hashes(block.rows[over], block.hashes(self.key[0])[over], self.key[1])
+        kept = np.ones(len(block), dtype=bool)
+        kept[over] = ranked < self.thresholds[unit]
+        return block.rows[kept]
+
+    def weighed(self, block: UnitBlock) -> FloatArray:
+        """Return all rows of a batch with their bounded weights behind."""
+        assert self.weights is not None
+        over, unit = self._over(block)
+        of_units = self.weights.whole(block.rows[:, self.weights.feature])
+        of_units[over] = self.totals[unit]
+        return self.weights.within_units(block.rows, of_units)
+
+    def _over(self, block: UnitBlock) -> tuple[IntegerArray, IntegerArray]:
+        """Return rows of units over their limit, and the indices of these units."""
         hashes = block.hashes(self.key[0])
         index = np.empty(len(block), np.int64)
         order = np.argsort(hashes)  # in order they are found many times faster
@@ -263,12 +287,7 @@ class UnitSelection:
             over, unit = np.append(over, waiting[same]), np.append(unit, index[waiting[same]])
             waiting = waiting[~same]
             index[waiting] += 1
-        if not len(over):
-            return block.rows
-        ranked = _row_hashes(block.rows[over], hashes[over], self.key[1])
-        kept = np.ones(len(block), dtype=bool)
-        kept[over] = ranked < self.thresholds[unit]
-        return block.rows[kept]
+        return over, unit
 
 
 def selection_of_units(
@@ -277,25 +296,27 @@ def selection_of_units(
     n_features: int,
     key: SelectionKey,
     *,
+    weights: WeightCells | None = None,
     threads: int | None = None,
     on_block: Callable[[int], None] | None = None,
 ) -> UnitSelection:
     """Select rows in two rounds of passes; ``key`` is 128 random bits."""
+    limit = privacy_unit.rows_per_unit
     # The second round reports progress as one pass: how often it passes over the data depends on the number of rows.
     no_bucket = np.zeros(1 << _BUCKET_BITS, dtype=bool)  # the first round needs only the tally
     nothing = Tallied(_Candidates(key[0], no_bucket), key)
     _, tally = source.summarize(nothing, threads=threads, on_block=on_block)
     fingerprint = tally.fingerprint()
     most_rows = _COLLECTED_BYTES // (8 * n_features + _BYTES_BESIDE_ROW)
-    shares = list(_bucket_shares(tally.counts, privacy_unit.max_rows, most_rows))
+    shares = list(_bucket_shares(tally.counts, limit, most_rows))
     reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
     result = []
     for wanted in shares:
         candidates = Tallied(_Candidates(key[0], wanted), key)
         collected, tally = source.summarize(candidates, threads=threads, on_block=reported)
         require_same_table(fingerprint, tally)
-        result.append(_ranked(collected, privacy_unit.max_rows, n_features, key))
-    names, hashes, thresholds, repeated = zip(*result, strict=True)
+        result.append(_ranked(collected, limit, n_features, key, weights))
+    names, hashes, thresholds, repeated, totals = zip(*result, strict=True)
     ids, of_units = pa.concat_arrays([pa.array([], pa.large_binary()), *names]), np.concatenate(hashes)
     order = np.argsort(of_units, kind="stable")
     return UnitSelection(
@@ -305,6 +326,8 @@ def selection_of_units(
         of_units[order],
         np.concatenate(thresholds)[order],
         np.concatenate(repeated),
+        np.concatenate(totals)[order],
+        weights,
         fingerprint,
     )
 
@@ -322,12 +345,12 @@ def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[
 
 
 def _ranked(
-    collected: tuple[UnitBlock, ...], k: int, n_features: int, key: SelectionKey
-) -> tuple[Any, HashArray, HashArray, FloatArray]:
+    collected: tuple[UnitBlock, ...], k: int, n_features: int, key: SelectionKey, weights: WeightCells | None
+) -> tuple[Any, HashArray, HashArray, FloatArray, IntegerArray]:
     """Return unordered parts of a :class:`UnitSelection`.
 
-    They are the units over their limit among some candidates, their hashes and thresholds, and the selected rows of
-    units with equal rows.
+    They are the units over their limit among some candidates, their hashes and thresholds, the selected rows of units with
+    equal rows, and the sums of weights of the units.
     """
     nothing = UnitBlock(pa.array([], pa.large_binary()), np.zeros((0, n_features)))
     ids = pa.concat_arrays([block.ids for block in (nothing, *collected)])
@@ -338,6 +361,9 @@ def _ranked(
     rows = np.concatenate([block.rows for block in (nothing, *collected)])[wanted]
     codes = (np.cumsum(over) - 1)[codes[wanted]]
     names = units.dictionary.filter(pa.array(over))
+    totals = np.zeros(len(names), np.int64)
+    if weights is not None:
+        np.add.at(totals, codes, weights.whole(rows[:, weights.feature]))
     of_units = unit_hashes(names, key[0])
     hashes = _row_hashes(rows, of_units[codes], key[1])
     order = np.argsort(_ranking(codes, hashes))
@@ -350,7 +376,7 @@ def _ranked(
     thresholds[repeats] = 0
     of_repeats = repeats[codes]
     repeated = _cut_with_copies(rows[order[of_repeats]], codes[of_repeats], hashes[of_repeats], k)
-    return names, of_units, thresholds, repeated
+    return names, of_units, thresholds, repeated, totals
 
 
 def _cut_with_copies(rows: FloatArray, codes: npt.NDArray[np.int64], hashes: HashArray, k: int) -> FloatArray:
@@ -405,28 +431,48 @@ class UnitCounts:
 
     units: int  # with `rows`: units that have a candidate, and candidates
     rows: int
-    units_over: int  # with `rows_of_units_over`: units with more candidates than the limit, and their candidates
+    units_over: (
+        int  # with `rows_of_units_over`: units with more candidates or weight than the limit, and their candidates
+    )
     rows_of_units_over: int
     beyond: int  # candidates above the limit, summed over these units
+    # sums over units of their weights up to the cap, and of the squares of these; 0 without weights
+    capped_weights: float
+    squared_weights: float
 
 
 def counts_of_units(
-    source: UnitSource, max_rows: int, *, threads: int | None = None, on_block: Callable[[int], None] | None = None
+    source: UnitSource,
+    limit: int | float,
+    *,
+    weighted: bool = False,
+    threads: int | None = None,
+    on_block: Callable[[int], None] | None = None,
 ) -> UnitCounts:
-    """Count the units of a table, with the contribution bound ``max_rows``."""
-    # It takes two rounds of passes.
+    """Count the units of a table, and those above a limit."""
+    # It takes two rounds of passes. The limit is of candidates, or of their weights, which are then their only cells.
     nothing = Tallied(_Candidates(_KEY, np.zeros(1 << _BUCKET_BITS, dtype=bool)), (_KEY, _KEY))
     _, tally = source.summarize(nothing, threads=threads, on_block=on_block)
-    buckets = tally.counts
-    units, over = int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
-    shares = list(_bucket_shares(buckets, 1, _COLLECTED_BYTES // _BYTES_BESIDE_ROW))
+    buckets, known = tally.counts, 0 if weighted else 1  # candidates of a bucket that need not be collected
+    units, over = known * int(np.count_nonzero(buckets == 1)), np.zeros(0, np.int64)
+    capped = squared = 0.0
+    shares = list(_bucket_shares(buckets, known, _COLLECTED_BYTES // _BYTES_BESIDE_ROW))
     reported = None if on_block is None else _PartOfAPass(on_block, len(shares))
     for wanted in shares:
         collected = source.summarize(_Candidates(_KEY, wanted), threads=threads, on_block=reported)
         ids = pa.concat_arrays([pa.array([], pa.large_binary()), *(block.ids for block in collected)])
         distinct = ids.dictionary_encode()  # exact: bytes are compared
-        of_units = np.bincount(distinct.indices.to_numpy(zero_copy_only=False), minlength=len(distinct.dictionary))
+        codes = distinct.indices.to_numpy(zero_copy_only=False)
+        of_units = np.bincount(codes, minlength=len(distinct.dictionary))
         units += len(of_units)
-        over = np.append(over, of_units[of_units > max_rows])
+        if weighted:
+            weights = np.concatenate([np.zeros(0), *(block.rows[:, 0] for block in collected)])
+            bounded = np.bincount(codes, weights=weights, minlength=len(of_units))
+            capped += float(np.minimum(bounded, limit).sum())
+            squared += float((np.minimum(bounded, limit) ** 2).sum())
+        else:
+            bounded = of_units
+        over = np.append(over, of_units[bounded > limit])
     rows_of_over = int(over.sum())
-    return UnitCounts(units, int(buckets.sum()), len(over), rows_of_over, rows_of_over - max_rows * len(over))
+    beyond = 0 if weighted else rows_of_over - int(limit) * len(over)
+    return UnitCounts(units, int(buckets.sum()), len(over), rows_of_over, beyond, capped, squared)

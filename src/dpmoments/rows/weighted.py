@@ -12,11 +12,58 @@ from typing import Any, ClassVar, Generic
 
 import numpy as np
 
-from dpmoments.base.arrays import IntegerArray
+from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout, OfEncodedRows, counting_levels
 from dpmoments.rows.summary import Result, Running, Summary
 from dpmoments.schema.columns import WEIGHT_BITS, WeightColumn
 from dpmoments.schema.schema import Schema
+
+_ONE = 1 << WEIGHT_BITS
+
+
+@dataclass(frozen=True)
+class WeightCells:
+    """Cells of the sampling weights among those of encoded rows."""
+
+    feature: int  # index of the weight among the features as rows are read
+    offset: float  # with `scale`: t/T of an encoded weight x is offset + scale·x
+    scale: float
+    released: bool  # false: the weight is no feature of what is summed
+
+    @classmethod
+    def of(cls, schema: Schema) -> WeightCells | None:
+        """Return the cells of rows read by this schema, with a mean; None without a weight."""
+        found = [(column, slice) for column, slice in schema.columns_with_slices if isinstance(column, WeightColumn)]
+        if not found:
+            return None
+        ((column, features),) = found
+        cap, offset = column.bounds[1], float(column.offset(True)[0])
+        scale = float(schema.encoding().scale[features.start])
+        return cls(features.start, offset / cap, scale / cap, column.released)
+
+    def whole(self, cells: FloatArray) -> IntegerArray:
+        """Return t of encoded weights, 0 of dropped rows."""
+        share = np.nan_to_num(self.offset + self.scale * cells, nan=0.0)
+        whole: IntegerArray = np.rint(np.clip(share, 0.0, 1.0) * _ONE).astype(np.int64)
+        return whole
+
+    def within_units(self, rows: FloatArray, of_units: IntegerArray) -> FloatArray:
+        """Return rows with t/T behind, reduced where the rows of a unit have more than 1.
+
+        ``of_units`` are Σ t of each row's unit. The weight as a feature becomes the unit's: Σ t² is then Σ (Σ_unit t)², which
+        sampling errors need.
+        """
+        own, together = self.whole(rows[:, self.feature]), np.minimum(of_units, _ONE)
+        own = own * together // np.maximum(of_units, 1)
+        if not self.released:
+            return np.column_stack([np.delete(rows, self.feature, axis=1), own / _ONE])
+        result = np.column_stack([rows, own / _ONE])
+        result[:, self.feature] = (together / _ONE - self.offset) / self.scale
+        return result
+
+
+BEHIND = WeightCells(-1, 0.0, 1.0, False)
+"""Cells of t/T behind the features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,21 +74,9 @@ class Weighted(Summary[list[Running], tuple[Result, ...]], Generic[Running, Resu
     """
 
     summary: Summary[Running, Result]
-    feature: int  # index of the weight among the encoded features as rows are read
-    offset: float  # with `scale`: t/T of an encoded weight x is offset + scale·x
-    scale: float
-    released: bool  # false: the weight is no feature of what is summed
+    cells: WeightCells
 
     takes_levels: ClassVar[bool] = True
-
-    @classmethod
-    def of(cls, summary: Summary[Running, Result], schema: Schema) -> Weighted[Running, Result]:
-        """Return the summary of rows that are read by this schema, with a mean."""
-        column, features = next(pair for pair in schema.columns_with_slices if isinstance(pair[0], WeightColumn))
-        assert isinstance(column, WeightColumn)
-        cap, offset = column.bounds[1], float(column.offset(True)[0])
-        scale = float(schema.encoding().scale[features.start])
-        return cls(summary, features.start, offset / cap, scale / cap, column.released)
 
     @property
     def rows_per_task(self) -> int:
@@ -57,19 +92,19 @@ class Weighted(Summary[list[Running], tuple[Result, ...]], Generic[Running, Resu
 
     def by_levels(self, schema: Schema, layout: LevelLayout) -> Weighted[Any, Any]:
         """Return the same summary of rows with level codes."""
-        own, of_own = (schema, layout) if self.released else (schema.without_weight, self._without_weight(layout))
+        own, of_own = (schema, layout) if self.cells.released else (schema.without_weight, self._without_weight(layout))
         counting = counting_levels(self.summary, own, of_own)
         inner: Summary[Any, Any] = counting or (
             self.summary if self.summary.takes_levels else OfEncodedRows(self.summary)
         )
-        return Weighted(inner, self.feature, self.offset, self.scale, self.released)
+        return Weighted(inner, self.cells)
 
     def start(self) -> list[Running]:
         return [self.summary.start() for _ in self.digits]
 
     def add(self, running: list[Running], block: Any) -> None:
         weights = self._weights(block) if self.is_weighted else None
-        if not self.released:
+        if not self.cells.released:
             block = self._without(block)
         if weights is None:
             self.summary.add(running[0], block)
@@ -82,22 +117,20 @@ class Weighted(Summary[list[Running], tuple[Result, ...]], Generic[Running, Resu
 
     def _weights(self, block: Any) -> IntegerArray:
         """Return t of each row."""
-        is_coded = isinstance(block, CodedBlock)
-        cells, index = (block.numbers, self._index(block.layout)) if is_coded else (block, self.feature)
-        share = np.nan_to_num(self.offset + self.scale * cells[:, index], nan=0.0)  # of a dropped row
-        weights: IntegerArray = np.rint(np.clip(share, 0.0, 1.0) * (1 << WEIGHT_BITS)).astype(np.int64)
-        return weights
+        if isinstance(block, CodedBlock):
+            return self.cells.whole(block.numbers[:, self._index(block.layout)])
+        return self.cells.whole(block[:, self.cells.feature])
 
     def _without(self, block: Any) -> Any:
         """Return the rows without the weight."""
         if not isinstance(block, CodedBlock):
-            return np.delete(block, self.feature, axis=1)
+            return np.delete(block, self.cells.feature, axis=1)
         numbers = np.asfortranarray(np.delete(block.numbers, self._index(block.layout), axis=1))
         return replace(block, layout=self._without_weight(block.layout), numbers=numbers)
 
     def _index(self, layout: LevelLayout) -> int:
         """Return the weight's index among the numbers."""
-        return int(np.searchsorted(layout.numbers, self.feature))
+        return int(np.searchsorted(layout.numbers, self.cells.feature))
 
     def _without_weight(self, layout: LevelLayout) -> LevelLayout:
         kept = layout.numbers[:-1]  # it is the last column

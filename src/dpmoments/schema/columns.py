@@ -327,9 +327,9 @@ class SamplingWeight(TableColumn):
     population : float, optional
         Public size of the population, Σw: intervals of means then allow for what the cap takes.
     sample_size : int, optional
-        Public, usual number of rows, from the survey's documentation.
+        Public, usual number of rows, or of privacy units of several rows, from the survey's documentation.
     design_effect : float or mapping of str to float, optional
-        Public ratio of a sampling variance to that of a simple random sample of as many rows, from the survey's documentation:
+        Public ratio of a sampling variance to that of a simple random sample of as many rows (or units), from its documentation:
         one number, or one for each of some columns. With one number the weights' own effect is not released, and costs no noise.
     computed_from : {"design", "table"}
         "table" if weights were computed from these rows (raking, post-stratification). One row then changes other rows' weights,

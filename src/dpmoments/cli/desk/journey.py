@@ -37,6 +37,7 @@ from dpmoments.planning.forecast_table import Forecast
 from dpmoments.planning.preflight import Preflight
 from dpmoments.privacy.accounts import Account
 from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.unit import Neighbors, require_unit
 from dpmoments.releases.disclosed import MessageWarning
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.schema.derived import blank_entries, column_from_dict
@@ -276,7 +277,9 @@ class Journey:
 
     def take_unit(self, form: Form) -> None:
         self._take("unit", form)
-        _ = self.unit, self.neighbors
+        unit, neighbors, schema = self.unit, Neighbors.of(self.neighbors), self.schema
+        if unit is not None:
+            require_unit(unit, schema, neighbors)
 
     def _take(self, step: str, form: Form) -> None:
         self.stated |= {name: form.get(name, "").strip() for name in SETTINGS[step]}
@@ -287,7 +290,8 @@ class Journey:
         if self.stated["unit"] != "column":
             return None
         missing: Any = self.stated["missing_unit"]
-        return dpmoments.PrivacyUnit(self.stated["column"], _number(self.stated["max_rows"]), missing)
+        max_rows = _number(self.stated["max_rows"]) if self.stated["max_rows"] else None
+        return dpmoments.PrivacyUnit(self.stated["column"], max_rows, missing)
 
     @property
     def neighbors(self) -> str:
@@ -460,7 +464,8 @@ class Journey:
         schema, table, ledger = ["--schema", str(self.schema_path)], self._table, str(self.ledger_path)
         unit, rows, absent = self.unit, list[str](), list[str]()
         if unit is not None:
-            rows = ["--privacy-unit", unit.column, "--max-rows-per-unit", str(unit.max_rows)]
+            bound = [] if unit.max_rows is None else ["--max-rows-per-unit", str(unit.max_rows)]
+            rows = ["--privacy-unit", unit.column, *bound]
             absent = ["--missing-unit", unit.missing]
         match step:
             case "table":
