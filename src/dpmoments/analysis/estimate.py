@@ -40,6 +40,8 @@ from dpmoments.schema.constraints import Constraints
 
 _STEP = 1e-5
 """Step of numeric derivatives, in standard deviations: differences then have ten digits."""
+_LOST, _COARSE = 1e-6, 1e-3
+"""Standard deviation, in public units, below which it is not one, and what stands for it."""
 _BEND = 0.25
 """Largest departure from a parabola over an interval, as a share of its change there."""
 
@@ -182,7 +184,10 @@ class MomentErrors:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the values of a function and its gradients, (m,), (m, k), (m, k, k)."""
         k = len(self.features)
-        step = _STEP * np.sqrt(np.maximum(np.diag(self.covariance), 1e-300))
+        # noise can make a variance nothing or less: steps are then by the public bounds, since shorter ones would be lost
+        spread, unit = np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), self.moments.unit[self.features]
+        spread = np.where(spread > _LOST * unit, spread, _COARSE * unit)
+        step = _STEP * spread
         value = function(self.mean.copy(), self.covariance.copy())
         of_mean, of_covariance = np.zeros((len(value), k)), np.zeros((len(value), k, k))
         for i in range(k):
@@ -193,7 +198,7 @@ class MomentErrors:
                 sides.append(function(moved, self.covariance.copy()))
             of_mean[:, i] = (sides[0] - sides[1]) / (2.0 * step[i])
             for j in range(i + 1):
-                sides, size = [], step[i] * math.sqrt(max(self.covariance[j, j], 1e-300))
+                sides, size = [], step[i] * float(spread[j])
                 for sign in (size, -size):
                     turned = self.covariance.copy()
                     turned[i, j] += sign
