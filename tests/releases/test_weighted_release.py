@@ -19,6 +19,7 @@ from dpmoments.releases.moment_release import WeightedRelease
 from dpmoments.releases.statements import unprotected_quantities
 from dpmoments.schema.columns import WEIGHT_BITS
 from references import survey
+from support.file_schema import schema_faults
 
 N, CAP = 4000, 400.0
 COLUMNS = (
@@ -438,6 +439,11 @@ def test_text_and_file_name_the_unit(of_households: tuple[pd.DataFrame, dpm.Mome
     released.save(path)
     again = dpm.load(path)
     assert again.privacy.privacy_unit == UNIT
+    assert schema_faults(path) == []
+    unit = dpm.PrivacyUnit("household", max_rows=1)
+    privacy, receipt = replace(again.privacy, privacy_unit=unit), replace(again.receipt, privacy_unit=unit)
+    with pytest.raises(ValueError, match="bounded by its weights"):
+        replace(again.as_filed, privacy=privacy, receipt=receipt)
     assert str(again.describe()) == str(released.describe())
 
 
@@ -447,6 +453,17 @@ def test_a_unit_pays_for_one_row(of_households: tuple[pd.DataFrame, dpm.MomentRe
     of_rows = dpm.release(table, schema, epsilon=1.0, insecure_seed=0)
     of_units = dpm.release(table, schema, epsilon=1.0, privacy_unit=UNIT, insecure_seed=0)
     assert of_units.receipt.allowance == of_rows.receipt.allowance
+
+
+def test_preflight_says_what_rounding_takes_of_units_of_many_rows() -> None:
+    table = pd.DataFrame({"age": 50.0, "weight": 1.0, "household": np.repeat(np.arange(20), 3000)})
+    schema, shown = dpm.Schema(COLUMNS[1], dpm.SamplingWeight("weight", 1500.0)), StringIO()
+    dpm.preflight(table, schema, privacy_unit=UNIT).show(shown)
+    released = dpm.release(table, schema, privacy_unit=UNIT, **EXACT)
+    lost = re.search(r"the cap takes (\d+)%", shown.getvalue())
+    assert lost is not None
+    assert released.sum_of_weights == pytest.approx((1 - int(lost[1]) / 100) * 60_000, rel=0.03)
+    assert released.sum_of_weights < 0.9 * 20 * 1500
 
 
 def test_preflight_counts_units_above_the_cap(of_households: tuple[pd.DataFrame, dpm.MomentRelease]) -> None:

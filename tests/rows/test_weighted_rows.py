@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 import dpmoments as dpm
+from dpmoments.rows import units
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
@@ -106,6 +108,8 @@ def households() -> pd.DataFrame:
     first = frame.groupby("household")[["age", "smoker", "region"]].transform("first")
     alike = frame["household"] % 2 == 0
     frame.loc[alike, ["age", "smoker", "region"]] = first[alike]
+    equal = frame["household"] % 4 == 0
+    frame.loc[equal & (frame.index > 5), "weight"] = 7.0
     return frame
 
 
@@ -136,6 +140,23 @@ def test_weights_of_a_unit_add_up_to_the_cap_at_most(levels: bool, design_effect
     assert moments.sum.tolist() == weighted.sum(axis=0).tolist()
     assert moments.gram.tolist() == (weighted.T @ z).tolist()
     assert rows.marginal_sums([0], np.zeros(1), np.ones(1), bits=bits).sums.tolist() == moments.sum[:1].tolist()
+
+
+def test_units_of_one_hash_keep_their_weights_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, schema = households(), schema_of(levels=True, design_effect=None)
+    wanted = Rows.of(frame, schema, privacy_unit=UNIT).bounded((3, 5)).moments()
+    own = units.unit_hashes
+    monkeypatch.setattr(units, "unit_hashes", lambda ids, key: own(ids, key) & np.uint64(3))
+    assert Rows.of(frame, schema, privacy_unit=UNIT).bounded((3, 5)).moments() == wanted
+
+
+def test_a_table_that_changed_after_units_were_bounded_is_refused(tmp_path: Path) -> None:
+    frame, schema, path = households(), schema_of(levels=True, design_effect=None), tmp_path / "people.parquet"
+    frame.to_parquet(path)
+    rows = Rows.of(path, schema, privacy_unit=UNIT, threads=1).bounded((3, 5))
+    pd.concat([frame, frame[frame["household"] == 7]]).to_parquet(path)
+    with pytest.raises(ValueError, match="changed between passes"):
+        replace(Rows.of(path, schema, privacy_unit=UNIT, threads=1), selection=rows.selection).moments()
 
 
 def test_units_are_bounded_alike_in_every_order_and_engine(tmp_path: Path) -> None:

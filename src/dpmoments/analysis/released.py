@@ -76,6 +76,11 @@ class Release(ABC):
 
     def __post_init__(self) -> None:
         self.receipt.require_for(self.privacy)
+        unit = self.privacy.privacy_unit
+        if unit is not None and (unit.max_rows is None) != (self.schema.sampling_weight is not None):
+            raise InputValueError(
+                "a unit is bounded by its weights if rows have a sampling weight, and else by its rows: the file was changed"
+            )
         if not self.diagnostics.get("warnings", True):  # a file holds none, and a release is what its file says
             learned = {name: value for name, value in self.diagnostics.items() if name != "warnings"}
             object.__setattr__(self, "diagnostics", learned)

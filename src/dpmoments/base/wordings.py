@@ -167,7 +167,8 @@ _GROUP_LOSS: Mapping[Fact, str] = MappingProxyType(
 def _rows_of_unit(facts: Facts) -> str:
     column, most = facts["column"], facts.get("max_rows")
     used = (
-        "whose weights together count as the cap of weights at most, and are reduced in proportion if they are more"
+        "whose weights together count as the cap of weights at most: if they are more each is reduced in proportion, and "
+        "rounded down to 1/4,096 of it"
         if most is None
         else f"of which at most {most:,}, chosen at random, are used"
         if most != 1
@@ -215,7 +216,9 @@ def _rows_weighted(facts: Facts) -> str:
 
 
 def _weighted_rows(facts: Facts) -> str:
+    of_unit = f" for a {facts['unit']}" if "unit" in facts else ""
     lost = f"; {facts['clipped']:.1%} of the weight is above its cap".replace("%", " %") if "clipped" in facts else ""
+    lost += of_unit if lost else ""
     sum_of_weights = float(facts["total"])  # type: ignore[arg-type]
     total = format(sum_of_weights, ",.0f" if sum_of_weights >= 1000.0 else ".6g")
     drawn = "rows were drawn independently"

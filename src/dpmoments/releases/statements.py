@@ -540,7 +540,7 @@ def registry_entry(
         run.n_rows if getattr(run, "weighting", None) else getattr(run, "noisy_count", None) for run in release.runs
     ]
     sizes = {}
-    if privacy.privacy_unit is None and None not in counts:
+    if privacy.rows_per_unit == 1 and None not in counts:
         sizes["number_of_privacy_units"] = sum(max(1, round(float(count))) for count in counts if count is not None)
     budget = privacy.budget
     parameters = {"rho": budget.rho} if budget.kind is BudgetKind.ZCDP else {"epsilon": budget.epsilon}

@@ -465,13 +465,16 @@ def counts_of_units(
         codes = distinct.indices.to_numpy(zero_copy_only=False)
         of_units = np.bincount(codes, minlength=len(distinct.dictionary))
         units += len(of_units)
+        bounded = of_units
         if weighted:
             weights = np.concatenate([np.zeros(0), *(block.rows[:, 0] for block in collected)])
             bounded = np.bincount(codes, weights=weights, minlength=len(of_units))
-            capped += float(np.minimum(bounded, limit).sum())
-            squared += float((np.minimum(bounded, limit) ** 2).sum())
-        else:
-            bounded = of_units
+            cells = WeightCells(0, 0.0, 1.0 / limit, released=True)
+            whole = cells.whole(weights)
+            totals = np.bincount(codes, weights=whole, minlength=len(of_units)).astype(np.int64)
+            together, own = cells.within_units(weights[:, None], totals[codes]).T
+            capped += limit * float(own.sum())
+            squared += limit * float(own @ together)
         over = np.append(over, of_units[bounded > limit])
     rows_of_over = int(over.sum())
     beyond = 0 if weighted else rows_of_over - int(limit) * len(over)

@@ -99,7 +99,8 @@ def release(
         Name of the dataset, such as ``"people-2026"``, stored in the release. Releases of the same dataset cannot be pooled.
     privacy_unit : PrivacyUnit, optional
         Privacy unit if one person may have several rows: ``PrivacyUnit("person_id", max_rows=5)``. The guarantee then covers
-        all rows of a person together, and noise is about ``max_rows`` times that for rows. Only under ``add_remove``.
+        all rows of a person together, and noise is about ``max_rows`` times that for rows; for rows with a sampling weight it
+        does not grow. Only under ``add_remove``.
     text_format : TextFormat, optional
         Format of CSV files, if it is unusual: delimiter, encoding, decimal mark, ….
     ledger : Ledger or path, optional
