@@ -4,8 +4,8 @@ Releases of one table are drawn again and again, so that only noise differs. The
 if the ± is right. By default 40 draws: the ratio over all numbers of an answer (3 to 6 of them) must be in [0.7, 1.3], and that
 of each number in [0.55, 1.5]. A ± that is 1.5 times too small or too large throughout is found in more than 99 of 100 runs, and
 so is one that is half of what it should be in a single number; chance alone fails a number once in 10⁵, of Laplace noise once in
-500 (at fixed seeds: not at all). Of the table every sixth cell is tried by default, and each row and column in
-a sixth of its cells. The slow version draws 300 of every cell and holds each number to [0.7, 1.3].
+500 (at fixed seeds: not at all). By default each case is tried with one analysis, and each analysis with two cases or three.
+The slow version draws 300 of every cell and holds each number to [0.7, 1.3].
 """
 
 from __future__ import annotations
@@ -246,7 +246,12 @@ def ratios(case: str, analysis: str, draws: int) -> dict[str, float] | None:
     return found
 
 
-CELLS = [pytest.param(case, analysis, id=f"{case} × {analysis}") for case in CASES for analysis in ANALYSES]
+CELLS = [(case, analysis) for case in CASES for analysis in ANALYSES]
+SLOW_CASES = {"pooled coinpress", "coinpress, public count"}
+"""They take longest: centers are pooled in ``pooled standardized`` too, a count is public and rows are clipped elsewhere."""
+TRIED = [
+    (case, list(ANALYSES)[place % len(ANALYSES)]) for place, case in enumerate(CASES) if case not in SLOW_CASES
+] + [("coinpress", "ols on levels")]
 
 
 @pytest.fixture
@@ -255,7 +260,7 @@ def no_bisection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_bisection")
-@pytest.mark.parametrize(("case", "analysis"), CELLS[::6])  # other analyses of each case, since there are eleven
+@pytest.mark.parametrize(("case", "analysis"), TRIED)
 def test_an_answer_errs_by_what_it_states(case: str, analysis: str) -> None:
     found = ratios(case, analysis, DRAWS)
     assert found is not None, "no number has a ±"
@@ -277,7 +282,7 @@ def test_each_number_errs_by_what_it_states(case: str, analysis: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_either_every_analysis_of_a_release_knows_its_noise_or_none_does(case: str) -> None:
-    release = releases(case, DRAWS)[0]
+    release = CASES[case].release(0)
     known = {}
     for name, asked in (ANALYSES | VERDICTS).items():
         answer = asked.ask(release)
@@ -348,20 +353,20 @@ def uncorrelated(law: NoiseLaw) -> NoiseLaw:
 @pytest.mark.parametrize(
     ("fault", "case", "analysis"),
     [
-        (halved, "gaussian", "mean"),
-        (halved, "standardized, public count", "standard deviation"),
-        (halved, "coinpress", "group means"),
-        (halved, "johnson-lindenstrauss", "standard deviation"),
         # of three numbers or more: their ratio together is held to 1.3, that of each number only to 1.5
-        (halved, "pooled groups", "cross table"),
-        (without_a_part, "pooled", "ols on levels"),
+        (halved, "gaussian", "mean"),
+        (halved, "standardized", "group means"),
+        (halved, "coinpress", "standard deviation"),
+        (halved, "johnson-lindenstrauss, public count", "cross table"),
+        (halved, "pooled groups", "standard deviation"),
+        (without_a_part, "pooled", "cross table"),
         (uncorrelated, "coinpress", "ols on levels"),
     ],
 )
 def test_a_wrong_law_is_found(
     fault: Callable[[NoiseLaw], NoiseLaw], case: str, analysis: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    test_an_answer_errs_by_what_it_states(case, analysis)
+    assert (case, analysis) in TRIED, "the right law passes"
     wrong = [release.with_repair("none") for release in releases(case, DRAWS)]
     for release in wrong:
         assert release.noise is not None
@@ -374,12 +379,12 @@ def test_a_wrong_law_is_found(
 @pytest.mark.usefixtures("no_bisection")
 @pytest.mark.parametrize(("fault", "analysis"), [(1.5, "mean"), (1.0 / 1.5, "mean"), (2.0, "t-test")])
 def test_a_wrong_error_is_found(fault: float, analysis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(case for case, tried in TRIED if tried == analysis)
     right = ANALYSES[analysis]
 
     def wrong(answer: Any) -> Numbers:
         return {name: (value, noise / fault) for name, (value, noise) in right.numbers(answer).items()}
 
-    test_an_answer_errs_by_what_it_states("gaussian", analysis)
     monkeypatch.setitem(ANALYSES, analysis, Analysis(right.ask, wrong))
     with pytest.raises(AssertionError):
-        test_an_answer_errs_by_what_it_states("gaussian", analysis)
+        test_an_answer_errs_by_what_it_states(case, analysis)

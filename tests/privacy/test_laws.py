@@ -1355,46 +1355,55 @@ def p_of_isotropic_length(law: IsotropicDraw, stated: IsotropicDraw, generator: 
 def p_of_isotropic_cell(law: IsotropicDraw, stated: IsotropicDraw, generator: np.random.Generator) -> float:
     """√2 times the cell of a 2 × 2 matrix off the diagonal: of two Gamma(2)/c the difference, ∝ (1 + c|x|)e^{−c|x|}."""
     query = np.array([[5, 1], [1, 3]])
-    noise = (repeated(law, query, 16_000, generator) - query)[:, 0, 1].astype(float)
-    x = math.sqrt(2.0) * stated.rate * noise / 4.0**stated.bits
-    upper = (0.5 + np.abs(x) / 4.0) * np.exp(-np.abs(x))
-    return float(stats.kstest(np.where(x > 0.0, 1.0 - upper, upper), stats.uniform.cdf).pvalue)
+    noise = (repeated(law, query, 6_000, generator) - query)[:, 0, 1].astype(float)
+    size = math.sqrt(2.0) * stated.rate * np.abs(noise) / 4.0**stated.bits
+    values = [
+        float(stats.kstest((1.0 + size / 2.0) * np.exp(-size), stats.uniform.cdf).pvalue),
+        float(stats.binomtest(int((noise > 0.0).sum()), len(noise)).pvalue),
+    ]
+    return min(1.0, 2.0 * min(values))
+
+
+def p_of_cells(observed: np.ndarray, expected: np.ndarray) -> float:
+    """χ² of cells; those of fewer than ten expected draws are put together."""
+    enough = expected >= 10.0
+    return float(
+        stats.chisquare(*(np.append(part[enough], part[~enough].sum()) for part in (observed, expected))).pvalue
+    )
 
 
 def p_of_k_norm(law: KNorm, stated: KNorm, generator: np.random.Generator) -> float:
-    """χ² of all points in four dimensions."""
+    """χ² in four dimensions: of all points but for signs, of the signs, and of sizes, which tell most of the scale."""
     query = np.array([5, -7, 0, 2**40])
-    draws = repeated(law, query, 16_000, generator) - query
-    return p_value_of_points(draws, stated)
-
-
-def p_value_of_points(draws: np.ndarray, stated: KNorm) -> float:
-    points = lattice_points(draws.shape[1], 14)
-    expected = np.exp(-gauge(points, stated.blocks) / stated.scale)
-    expected *= len(draws) / expected.sum()
-    inside = (np.abs(draws) <= 14).all(axis=1)
-    ranks = np.ravel_multi_index(tuple(draws[inside].T + 14), draws.shape[1] * (29,))
-    counts, enough = np.bincount(ranks, minlength=len(points)), expected >= 10.0
-    observed, frequent = counts[enough], expected[enough]
-    observed, frequent = (
-        np.append(observed, len(draws) - observed.sum()),
-        np.append(frequent, len(draws) - frequent.sum()),
+    draws = repeated(law, query, 2_000, generator) - query
+    points = lattice_points(4, 14)
+    weights = np.exp(-gauge(points, stated.blocks) / stated.scale)
+    counts, expected = (
+        np.bincount(np.ravel_multi_index(tuple(np.abs(part).clip(max=14).T), 4 * (15,)), weight, minlength=15**4)
+        for part, weight in ((draws, None), (points, weights))
     )
-    return float(stats.chisquare(observed, frequent).pvalue)
+    signs = np.bincount((draws < 0)[(draws != 0).all(axis=1)] @ [1, 2, 4, 8], minlength=16)
+    values = [
+        p_of_cells(counts, expected * (len(draws) / expected.sum())),
+        float(stats.chisquare(signs).pvalue),
+        p_of_sizes(draws, stated),
+    ]
+    return min(1.0, len(values) * min(values))
+
+
+def p_of_sizes(draws: np.ndarray, stated: KNorm) -> float:
+    """χ² of ‖k‖, whose probability is that of points by their number."""
+    shells = np.bincount(gauge(lattice_points(draws.shape[1], 14), stated.blocks))[:15]
+    expected = shells * np.exp(-np.arange(15) / stated.scale)
+    observed = np.bincount(gauge(draws, stated.blocks).clip(max=14), minlength=15)
+    return p_of_cells(observed, expected * (len(draws) / expected.sum()))
 
 
 def p_of_k_norm_size(law: KNorm, stated: KNorm, generator: np.random.Generator) -> float:
-    """χ² of ‖k‖, whose probability is that of points by their number, in dimensions 1 to 4."""
-    values = []
-    for dimension in range(max(1, sum(stated.blocks)), 5):
-        sizes = gauge(repeated(law, np.zeros(dimension, dtype=int), 4_000, generator), stated.blocks)
-        shells = np.bincount(gauge(lattice_points(dimension, 14), stated.blocks))[:15]
-        expected = shells * np.exp(-np.arange(15) / stated.scale)
-        expected *= len(sizes) / expected.sum()
-        observed, enough = np.bincount(np.minimum(sizes, 14), minlength=15), expected >= 10.0
-        cells = [np.append(part[enough], part[~enough].sum()) for part in (observed, expected)]
-        values.append(float(stats.chisquare(*cells).pvalue))
-    return min(1.0, len(values) * min(values))
+    """Of sizes in dimensions 1 to 4."""
+    dimensions = range(max(1, sum(stated.blocks)), 5)
+    draws = [repeated(law, np.zeros(dimension, dtype=int), 4_000, generator) for dimension in dimensions]
+    return min(1.0, len(draws) * min(p_of_sizes(part, stated) for part in draws))
 
 
 def p_of_k_norm_marginals(law: KNorm, stated: KNorm, generator: np.random.Generator) -> float:
@@ -1405,10 +1414,8 @@ def p_of_k_norm_marginals(law: KNorm, stated: KNorm, generator: np.random.Genera
     values = []
     for column, place in zip(draws.T, points.T, strict=True):
         expected = np.bincount(place + 14, weights, minlength=29)
-        expected *= len(column) / expected.sum()
-        observed, enough = np.bincount(np.clip(column, -14, 14) + 14, minlength=29), expected >= 10.0
-        cells = [np.append(part[enough], part[~enough].sum()) for part in (observed, expected)]
-        values.append(float(stats.chisquare(*cells).pvalue))
+        observed = np.bincount(np.clip(column, -14, 14) + 14, minlength=29)
+        values.append(p_of_cells(observed, expected * (len(column) / expected.sum())))
     return min(1.0, len(values) * min(values))
 
 
