@@ -112,7 +112,7 @@ def test_group_privacy_that_forgets_a_factor_is_caught(
     """In the filter as in the calibration, so that nothing but the outputs tells of it."""
     monkeypatch.setattr("dpmoments.privacy.accounting.allowance_for_rows", forgetful(power))
     monkeypatch.setattr("dpmoments.privacy.filter.allowance_for_rows", forgetful(power))
-    found = audited(mechanism, budget, AuditEffort(150, 2500))
+    found = audited(mechanism, budget, AuditEffort(150, 1000))
     assert found.exceeded
     assert found.exact is not None
     assert found.exact > 1.5 * found.stated_epsilon

@@ -63,6 +63,8 @@ PHRASES = {
 }
 """What no docstring, message or reader page says."""
 
+ANY_PHRASE = re.compile("|".join(f"(?:{pattern})" for pattern in PHRASES.values()))
+
 VERBS = frozenset(
     """Add Adjust Allocate Allow Append Apply Ask Assert Audit Bound Build Calibrate Call Capitalize Cast Center
     Charge Check Choose Clip Close Collect Combine Commit Compare Compile Compose Compute Configure Convert Copy
@@ -88,6 +90,8 @@ class Hit:
 
 
 def hits_in_phrases(text: str, where: str) -> Iterator[Hit]:
+    if not ANY_PHRASE.search(text):
+        return
     for rule, pattern in PHRASES.items():
         for hit in re.finditer(pattern, text):
             yield Hit(rule, where, text[max(0, hit.start() - 40) : hit.end() + 40].replace("\n", " "))

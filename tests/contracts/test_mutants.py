@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,27 +15,29 @@ REPOSITORY = Path(__file__).parents[2]
 LIST = REPOSITORY / "tools" / "mutants" / "equivalent.toml"
 
 
-def code_of(module: str, definition: str) -> list[str]:
-    """The text of everything of that name, line breaks as spaces."""
+@cache
+def codes_of(module: str) -> dict[str, list[str]]:
+    """The text of everything by its name, line breaks as spaces."""
     text = (REPOSITORY / "src" / "dpmoments" / f"{module}.py").read_text(encoding="utf-8")
-    tree, found = ast.parse(text), []
+    lines, found = text.split("\n"), defaultdict[str, list[str]](list)
 
     def look(node: ast.AST, prefix: str) -> None:
         for statement in getattr(node, "body", []):
             targets = getattr(statement, "targets", [getattr(statement, "target", None)])
             names = [getattr(statement, "name", None), *(getattr(target, "id", None) for target in targets)]
-            if definition in [f"{prefix}{name}" for name in names] or definition == f"{prefix}(module)":
-                found.append(" ".join((ast.get_source_segment(text, statement) or "").split()))
-                found.append(" ".join(text.split("\n")[statement.lineno - 1].split()))
+            for name in {*names, "(module)"}:
+                found[f"{prefix}{name}"].append(
+                    " ".join(" ".join(lines[statement.lineno - 1 : statement.end_lineno]).split())
+                )
             if isinstance(statement, ast.ClassDef):
                 look(statement, f"{prefix}{statement.name}.")
 
-    look(tree, "")
-    return found
+    look(ast.parse(text), "")
+    return dict(found)
 
 
 def is_about_the_code(entry: dict[str, str]) -> bool:
-    return any(entry["was"] in code for code in code_of(entry["module"], entry["definition"]))
+    return any(entry["was"] in code for code in codes_of(entry["module"]).get(entry["definition"], ()))
 
 
 @pytest.mark.long
@@ -57,10 +61,11 @@ def test_every_module_that_is_judged_has_its_tests() -> None:
     table = (REPOSITORY / "tools" / "mutants" / "targets.py").read_text(encoding="utf-8")
     assigned = [node for node in ast.parse(table).body if isinstance(node, ast.Assign)]
     tests = next(ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "TESTS")
+    files = Counter(path.name for path in (REPOSITORY / "tests").rglob("test_*.py"))
     for prefix, names in tests.items():
         assert list((REPOSITORY / "src" / "dpmoments").glob(f"{prefix}*")), prefix
         for name in names:
-            assert len([*(REPOSITORY / "tests").rglob(f"test_{name}.py")]) == 1, name
+            assert files[f"test_{name}.py"] == 1, name
 
 
 def test_sizes_of_pictures_are_named_as_they_are() -> None:

@@ -102,11 +102,11 @@ def worst_case(plan):
 def test_worst_neighbors_attain_delta(neighbors):
     mechanism = JohnsonLindenstrauss(4, subtract_padding=False)
     plan = mechanism.plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
-    advantage, error = distinguishing_advantage(plan, *worst_case(plan), size=3000)
+    advantage, error = distinguishing_advantage(plan, *worst_case(plan), size=1500)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a quarter of the padding, with the event that suits it, leaks more than δ.
     weak = replace(plan, padding=plan.padding / 4)
-    advantage, error = distinguishing_advantage(weak, *worst_case(weak), size=2000, run=run_unchecked)
+    advantage, error = distinguishing_advantage(weak, *worst_case(weak), size=500, run=run_unchecked)
     assert advantage > LOOSE.delta + 4 * error
     with refused("This is a defect of the mechanism", PrivacyFilterError):
         draws(weak, np.array([[1.0, 0.0]]), 1, seed=0)

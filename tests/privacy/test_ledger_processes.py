@@ -52,15 +52,15 @@ def states(ledger: dpm.Ledger) -> Counter[Action]:
 
 
 def test_eight_processes_spend_exactly_what_was_granted(folder: Path) -> None:
-    """480 spends of 0.004 are tried, and 250 of them fit."""
+    """160 spends of 0.0125 are tried, and 80 of them fit."""
     ledger = granted(folder / "budget.db", 1.0)
-    outcome = run("spend", folder / "budget.db", 8, 60, 0.004)
+    outcome = run("spend", folder / "budget.db", 8, 20, 0.0125)
     assert outcome["codes"] == [0] * 8
-    assert sum(outcome["made"]) == 250
+    assert sum(outcome["made"]) == 80
     assert all(outcome["made"])
     assert exact_spent(ledger) == 1
     assert ledger.left(DATASET).epsilon == 0.0
-    assert states(ledger) == {Action.GRANT: 1, Action.RESERVE: 250, Action.COMMIT: 250}
+    assert states(ledger) == {Action.GRANT: 1, Action.RESERVE: 80, Action.COMMIT: 80}
     assert all(check.passed for check in ledger.verify())
 
 
