@@ -287,10 +287,11 @@ def told_apart(answer: Any, found: Found, where: str, value: str, ends: tuple[st
     frame, (head, *rows) = answer.to_pandas(), answer.table()
     at = next(index for index, name in enumerate(head) if name.endswith(" %"))
     order = answer._shown_rows or range(len(frame))
+    lows, highs, numbers = (frame[name].astype(float).tolist() for name in (*ends, value))
     for row, index in zip(rows, order, strict=False):
         found.rows += 1
-        low, high = (float(frame[end].iloc[index]) for end in ends)
-        shown, number = interval_of(row[at]), float(frame[value].iloc[index])
+        low, high, number = lows[index], highs[index], numbers[index]
+        shown = interval_of(row[at])
         if not math.isfinite(low + high):
             continue
         found.unless(low == high or shown[0] < shown[1], f"{where}: [{low}, {high}] is printed as the point {row[at]}")
