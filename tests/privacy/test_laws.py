@@ -535,7 +535,7 @@ def isotropic_is_paid_for(law: IsotropicDraw, unit: LossUnit, neighbors: Neighbo
         np.array([[1.0, 0.0], [0.0, 0.0]]) if neighbors is Neighbors.ADD_REMOVE else np.array([[1.0, 0.0], [0.0, -1.0]])
     )
     move = 0.6 * scale * move
-    axis = np.linspace(-24.0 * scale, 24.0 * scale, 121)  # a multiple of 0.4: 0 is a point
+    axis = np.linspace(-24.0 * scale, 24.0 * scale, 81)  # a multiple of 0.6: 0 is a point
     top, bottom, across = np.meshgrid(axis, axis, axis / math.sqrt(2.0), indexing="ij")
     lengths = [
         np.sqrt((top - k * move[0, 0]) ** 2 + (bottom - k * move[1, 1]) ** 2 + 2.0 * across**2) for k in (1.0, 0.0)

@@ -711,9 +711,9 @@ Edit = Callable[[Plain, Receipt], Any]
 def tampered(receipt: Receipt, edit: Edit) -> Plain | None:
     """The file after an edit; None where the edit found nothing to do."""
     content = in_a_file(receipt)
-    untouched = copy.deepcopy(content)
+    untouched = repr(content)
     edit(content, receipt)
-    return None if content == untouched and repr(content) == repr(untouched) else content
+    return None if repr(content) == untouched else content
 
 
 def costliest(content: Plain) -> Plain:
@@ -939,7 +939,8 @@ def test_untouched_receipts_and_those_with_a_draw_less_are_accepted() -> None:
     """A draw that is left out cannot be seen in the file; what is left still adds up to the cost or less."""
     for receipt in receipts():
         assert Receipt.from_dict(in_a_file(receipt)) == receipt
-        for place in range(len(receipt.draws)):
+        last = len(receipt.draws) - 1
+        for place in {0, last // 2, last}:
             content = in_a_file(receipt)
             del content["draws"][place]
             fewer = Receipt.from_dict(content)
