@@ -113,15 +113,9 @@ def test_quantiles_are_those_of_the_draws(mechanism: str, cell: str) -> None:
     if cell != "count" and plan.model.diagonal_variance != plan.model.off_diagonal_variance:
         other = {"diagonal": "cell", "cell": "diagonal"}[cell]
         assert p_value(noise[cell], quantiles(law, other)) < UNLIKELY
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("law", ["matrix-laplace", "laplace"])
-def test_a_quantile_of_the_right_variance_and_another_law_is_found(law: str) -> None:
-    plan, noise = drawn({"laplace": "Laplace()", "matrix-laplace": "MatrixLaplace()"}[law])
-    assert plan.model.family == law
-    normal = replace(plan.model, family="gaussian", rate=None).law()
-    for cell in ("diagonal", "cell"):
+    # and a law of the right variance that is normal
+    if cell != "count" and plan.model.family in ("laplace", "matrix-laplace"):
+        normal = replace(plan.model, family="gaussian", rate=None).law()
         assert p_value(noise[cell], quantiles(normal, cell)) < UNLIKELY
 
 
