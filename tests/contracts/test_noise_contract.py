@@ -5,7 +5,7 @@ if the ± is right. By default 40 draws: the ratio over all numbers of an answer
 of each number in [0.55, 1.5]. A ± that is 1.5 times too small or too large throughout is found in more than 99 of 100 runs, and
 so is one that is half of what it should be in a single number; chance alone fails a number once in 10⁵, of Laplace noise once in
 500 (at fixed seeds: not at all). By default each case is tried with one analysis, and each analysis with two cases or three.
-The slow version draws 300 of every cell and holds each number to [0.7, 1.3].
+The slow version draws 300 of every cell and holds each number to [0.7, 1.3], where rows are clipped to [0.5, 1.3].
 """
 
 from __future__ import annotations
@@ -277,7 +277,8 @@ def test_an_answer_errs_by_what_it_states(case: str, analysis: str) -> None:
 def test_each_number_errs_by_what_it_states(case: str, analysis: str) -> None:
     found = ratios(case, analysis, SLOW_DRAWS)
     assert found is not None, "no number has a ±"
-    assert all(0.7 <= ratio <= 1.3 for ratio in found.values()), found
+    least = 0.5 if CASES[case].mechanism == "auto" else 0.7  # a ± of numbers has what clipping may hide, too
+    assert all(least <= ratio <= 1.3 for ratio in found.values()), found
 
 
 @pytest.mark.parametrize("case", CASES)
