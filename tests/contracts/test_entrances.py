@@ -335,11 +335,11 @@ def test_a_line_longer_than_a_block_is_refused_wherever_it_stands(
     monkeypatch.setattr("dpmoments.rows.sources.text._CSV_BLOCK_BYTES", CSV_BLOCK_BYTES)
     ask = asked(Entrance(csv(name)), "drop", tmp_path / "t")
     rows = table(gaps=True)
-    for length in (*range(CSV_BLOCK_BYTES - 90, CSV_BLOCK_BYTES + 90, 18), 3 * CSV_BLOCK_BYTES):
+    for length in (*range(CSV_BLOCK_BYTES - 90, CSV_BLOCK_BYTES + 90, 36), 3 * CSV_BLOCK_BYTES):
         odd = USUAL_ROW | {"unread": "x" * length}
         found = {
             shown(ask(with_rows(rows[:n_rows], [odd], place)))
-            for n_rows, place in ((0, 0), *product((1, 7, 40), range(3)))
+            for n_rows, place in ((0, 0), *product((7, 40), range(3)))
         }
         assert len(found) == 1, length
     assert found == {"ValueError"}

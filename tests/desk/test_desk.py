@@ -535,38 +535,33 @@ def test_the_first_address_opens_once(start: Callable[..., Window]) -> None:
     assert stranger.ask("GET", "/columns", Cookie=f"{window.cookie}x").code == 403
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "evil.example:PORT", "[::1]:PORT", ""])
-def test_other_names_of_this_machine_are_refused(host: str, start: Callable[..., Window]) -> None:
+def test_other_names_of_this_machine_are_refused(start: Callable[..., Window]) -> None:
     window = start().open()
-    assert window.ask("GET", "/columns", Host=host.replace("PORT", str(window.port))).code in (400, 421)
+    for host in ("evil.example", "127.0.0.1", "127.0.0.1:1", f"evil.example:{window.port}", f"[::1]:{window.port}", ""):
+        assert window.ask("GET", "/columns", Host=host).code in (400, 421), host
     assert window.ask("GET", "/columns", Host=f"localhost:{window.port}").code == 200
 
 
-@pytest.mark.parametrize(
-    ("headers", "form", "code"),
-    [
-        ({"Origin": "http://evil.example"}, {}, 403),
-        ({"Origin": "null"}, {}, 403),
-        ({"Origin": "http://127.0.0.1:1"}, {}, 403),
-        ({"Sec-Fetch-Site": "cross-site"}, {}, 403),
-        ({"Sec-Fetch-Site": "same-site"}, {}, 403),
-        ({"Cookie": ""}, {}, 403),
-        ({"Content-Type": "text/plain"}, {}, 415),
-        ({"Content-Length": "9999999999"}, {}, 413),
-        ({}, {"token": "x"}, 403),
-        ({}, {"token": ""}, 403),
-    ],
-)
-def test_forms_of_other_pages_are_refused(
-    headers: dict[str, str], form: dict[str, str], code: int, start: Callable[..., Window], tmp_path: Path
-) -> None:
+MISUSED: list[tuple[dict[str, str], dict[str, str], int]] = [
+    ({"Origin": "http://evil.example"}, {}, 403),
+    ({"Origin": "null"}, {}, 403),
+    ({"Origin": "http://127.0.0.1:1"}, {}, 403),
+    ({"Sec_Fetch_Site": "cross-site"}, {}, 403),
+    ({"Sec_Fetch_Site": "same-site"}, {}, 403),
+    ({"Cookie": ""}, {}, 403),
+    ({"Content_Type": "text/plain"}, {}, 415),
+    ({"Content_Length": "9999999999"}, {}, 413),
+    ({}, {"token": "x"}, 403),
+    ({}, {"token": ""}, 403),
+]
+
+
+def test_forms_of_other_pages_are_refused(start: Callable[..., Window], tmp_path: Path) -> None:
     window = start().open()
     sent = window.see("/columns").hidden() | {name.replace("__", "-"): text for name, text in COLUMNS.items()}
-    refused = window.ask(
-        "POST", "/columns", sent | form, **{name.replace("-", "_"): text for name, text in headers.items()}
-    )
-    assert refused.code == code
-    assert not (tmp_path / "people.yaml").exists()
+    for headers, form, code in MISUSED:
+        assert window.ask("POST", "/columns", sent | form, **headers).code == code, (headers, form)
+        assert not (tmp_path / "people.yaml").exists()
     assert window.ask("POST", "/columns", sent).code == 303
 
 

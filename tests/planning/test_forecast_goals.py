@@ -191,7 +191,8 @@ def test_a_request_is_answered_with_its_budget(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.long
 def test_the_page_of_a_forecast_has_its_goals(tmp_path: Path) -> None:
-    planned = forecast(epsilon=1.0)
+    schema = dpm.Schema(SCHEMA.columns[0], goals=["mean(age) ± 1"])
+    planned = dpm.forecast(schema, n_rows=N_ROWS, epsilon=1.0)
     assert planned.goals is not None
     dpm.report(planned, tmp_path / "plan.html")
     page = (tmp_path / "plan.html").read_text(encoding="utf-8")

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.long(sets=None)
 RULE = "available"
 
 
+@cache
 def people(n: int = 4_000, seed: int = 0, share: float = 0.2) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a complete table, and one whose values are missing completely at random."""
     rng = np.random.default_rng(seed)
@@ -207,7 +208,7 @@ def _with_height(table: pd.DataFrame, seed: int) -> dpm.MomentRelease:
 
 @cache
 def _lacking() -> list[dpm.MomentRelease]:
-    return [_with_height(people(600, seed=seed, share=0.3)[1], seed) for seed in range(100)]
+    return [_with_height(people(600, seed=seed, share=0.3)[1], seed) for seed in range(50)]
 
 
 def _sampling_ratios(stating: list[dpm.MomentRelease]) -> np.ndarray:

@@ -39,6 +39,7 @@ from support.table_forms import (
     SCHEMA,
     TABLE,
     csv_text,
+    duckdb_connection,
     parquet,
     reference_moments,
     write,
@@ -71,7 +72,7 @@ def released(form: Any) -> dpm.MomentRelease:
     return dpm.release(form, SCHEMA, epsilon=1.0, neighbors="replace_one", insecure_seed=4, mean=False)
 
 
-@pytest.mark.long(sets=None)
+@pytest.mark.long(sets=12)
 def test_every_form_gives_the_same_release(form: Any) -> None:
     assert released(form).noisy_gram.tobytes() == released_table().noisy_gram.tobytes()
 
@@ -108,7 +109,7 @@ KINDS: dict[str, Any] = {
     "Arrow": lambda *_: PLAIN,
     "Parquet": lambda tmp, _: parquet(tmp / "t.parquet", PLAIN),
     "CSV": lambda tmp, _: write(tmp / "t.csv", csv_text(PLAIN)),
-    "DuckDB": lambda *_: duckdb.connect().from_arrow(PLAIN),
+    "DuckDB": lambda *_: duckdb_connection().from_arrow(PLAIN),
     "Dask frame": of_dask(lambda dd, _, __: dd.from_pandas(PLAIN.to_pandas(), npartitions=3)),
     "Dask array": of_dask(lambda _, da, __: da.from_array(IN_ORDER, chunks=(90, 2))),
     "Dask frame of files": of_dask(lambda dd, _, tmp: dd.read_parquet(parquet(tmp / "t.parquet", PLAIN))),
@@ -322,7 +323,7 @@ def test_any_table_through_files(
     (folder / "t.csv").write_bytes(csv_text(shuffled, quote=data.draw(st.sampled_from(["needed", "all_valid"]))))
     assert Rows.of(folder / "t.parquet", SCHEMA, neighbors="replace_one").moments() == expected
     assert Rows.of(folder / "t.csv", SCHEMA, neighbors="replace_one").moments() == expected
-    assert Rows.of(duckdb.connect().from_arrow(shuffled), SCHEMA, neighbors="replace_one").moments() == expected
+    assert Rows.of(duckdb_connection().from_arrow(shuffled), SCHEMA, neighbors="replace_one").moments() == expected
 
 
 @pytest.mark.slow
@@ -366,7 +367,7 @@ EMPTY: dict[str, Callable[[Path], Any]] = {
     "csv gz one open line": lambda tmp: write(
         tmp / "t.csv.gz", gzip.compress(csv_text(TABLE.slice(0, 0)).rstrip(b"\n"))
     ),
-    "duckdb": lambda _: duckdb.connect().from_arrow(TABLE).filter("false"),
+    "duckdb": lambda _: duckdb_connection().from_arrow(TABLE).filter("false"),
 }
 
 
@@ -407,7 +408,7 @@ def test_odd_column_names(name: str, tmp_path: Path) -> None:
     expected = Rows.of(np.array([[1.5]]), schema).moments()
     flat = table.drop_columns(["a"])
     for data in (
-        table, flat.to_pandas(), pl.from_arrow(flat), duckdb.connect().from_arrow(table),
+        table, flat.to_pandas(), pl.from_arrow(flat), duckdb_connection().from_arrow(table),
         parquet(tmp_path / "t.parquet", table), write(tmp_path / "t.csv", csv_text(flat)),
     ):  # fmt: skip
         assert Rows.of(data, schema).moments() == expected

@@ -207,7 +207,7 @@ ACCEPTED: dict[str, Callable[[Any, Path], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.long(sets=9)
+@pytest.mark.long(sets=5)
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_frame_of_types_that_may_be_inferred_is_refused(spark: Any, name: str, tmp_path: Path) -> None:
     reason = "a streaming frame of Spark has no end" if name.startswith("a stream") else "the Spark frame reads"

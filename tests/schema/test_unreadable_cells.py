@@ -336,13 +336,13 @@ def test_a_cell_of_a_file_is_read_alike_whatever_the_route(place: int, rule: Any
 
 @pytest.mark.long
 @pytest.mark.parametrize("stated", [None, dpm.TextFormat(thousands="'"), dpm.TextFormat(decimal=",")])
-@pytest.mark.parametrize("at", [0, 1_000, 29_999])
+@pytest.mark.parametrize("at", [0, 1_000, 5_999])
 def test_a_cell_that_is_no_number_changes_no_other_row_wherever_it_stands(
     at: int, stated: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In blocks of a few hundred rows: those before it were read in one way, those after it in the other."""
     monkeypatch.setattr(text, "_CSV_BLOCK_BYTES", 4096)
-    cells = [f"{place % 7}" for place in range(30_000)]
+    cells = [f"{place % 7}" for place in range(6_000)]
     cells[at] = SECRET
     mark = "," if stated is None or stated.decimal == "." else ";"
     lines = "".join(f"{cell}{mark}{place % 3}{mark}{place}\n" for place, cell in enumerate(cells))
@@ -354,7 +354,7 @@ def test_a_cell_that_is_no_number_changes_no_other_row_wherever_it_stands(
         plain = pa.table(
             {
                 "c": pa.array([None if place == at else float(cell) for place, cell in enumerate(cells)], pa.float64()),
-                "d": [f"{place % 3}" for place in range(30_000)],
+                "d": [f"{place % 3}" for place in range(6_000)],
             }
         )
         assert Rows.of(path, schema, text_format=told).moments() == Rows.of(plain, schema).moments()

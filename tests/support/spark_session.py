@@ -18,7 +18,10 @@ OPTIONS = {
     "spark.default.parallelism": "2",
     "spark.io.encryption.enabled": "true",  # frames whose plan may write rows to a disk are refused without it
     # Small jobs, once each: compiling their code well takes longer than running it.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -XX:MetaspaceSize=256m "  # no garbage is looked for among classes
+        "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"  # Spark's classes are taken as they are
+    ),
 }
 
 

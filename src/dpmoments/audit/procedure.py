@@ -387,7 +387,7 @@ def audit(
     --------
     >>> from dpmoments.noise import insecure_generator
     >>> measured = audit("matrix-laplace", PrivacyBudget.pure(1.0), "add_remove", insecure_generator(0),
-    ...               effort=AuditEffort(200, 1000))
+    ...               effort=AuditEffort(50, 250))
     >>> measured.lower_bound <= 1.0, round(measured.exact, 9)
     (True, 1.0)
     """
