@@ -68,10 +68,10 @@ ODD_ROWS_AT_A_TIME = 8
 CSV_BLOCK_BYTES = 1500
 BUCKET_BITS = 10
 MOST_SHOWN = 60
-SOME_ODD_ROWS = 4
+SOME_ODD_ROWS = 3
 """At an entrance in the default suite, and under one rule, of those that it holds; the slow tests try all."""
 SOME_ODD_UNITS = 2
-SOME_ON_AN_ENGINE = 100
+SOME_ON_AN_ENGINE = 50
 """An engine gets them in one pass, and each is read alone besides."""
 FEW_KINDS = ("text", "nothing", "2^63")
 
@@ -668,13 +668,7 @@ def test_the_rows_of_a_unit_depend_on_its_own_rows_on_spark(name: str, rule: str
 def refusals_of(entrance: Entrance, folder: Path, ran: Callable[[], int]) -> tuple[set[Stop | str], int, int]:
     """How tables with and without odd rows are refused; how many tables; how many computations of an engine that took."""
     rows = table(gaps=False)
-    kinds = {
-        ("text", "age"),
-        ("digits after zeros", "code"),
-        ("text", "region"),
-        ("nothing", "day"),
-        ("2^63", "visits"),
-    }
+    kinds = {("text", "age"), ("digits after zeros", "code"), ("nothing", "day")}
     odd = [one.row for one in odd_rows() if (one.kind, one.column) in kinds]
     tables = [rows, *([row] for row in odd), *(with_rows(rows, [row], place) for place, row in enumerate(odd))]
     found: set[Stop | str] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ SCHEMA = dpm.Schema(
 BUDGETS: dict[str, dict[str, float]] = {"pure": {"epsilon": 1.0}, "zcdp": {"rho": 0.1}}
 
 
+@cache
 def forecast(**options: Any) -> Any:
     return dpm.forecast(SCHEMA, n_rows=N_ROWS, **options)
 

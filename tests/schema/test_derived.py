@@ -234,7 +234,7 @@ def test_rows_stay_in_the_ball_where_factors_have_typical_ranges(made: tuple[Sch
 
 
 @pytest.mark.slow
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(75), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(made=tables(most=40), data=st.data(), mean=st.booleans())
 def test_moments_are_the_same_from_every_source_in_every_chunking_and_those_of_plain_numpy(
     made: tuple[Schema, pa.Table], data: st.DataObject, mean: bool, tmp_path: Path

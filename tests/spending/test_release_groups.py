@@ -440,11 +440,14 @@ def test_the_least_a_replayer_lets_move_follows_from_the_relation() -> None:
 # Files ------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def groups_released() -> dpm.GroupReleases:
+    return dpm.release_groups(table(), SCHEMA, by="region", epsilon=1.0, dataset="people", insecure_seed=0)
+
+
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    dpm.release_groups(
-        table(), SCHEMA, by="region", epsilon=1.0, dataset="people", output=tmp_path / "groups.json", insecure_seed=0
-    )
+def saved(groups_released: dpm.GroupReleases, tmp_path: Path) -> Path:
+    groups_released.save(tmp_path / "groups.json")
     return tmp_path / "groups.json"
 
 

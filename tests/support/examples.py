@@ -8,5 +8,5 @@ __all__ = ["examples"]
 
 
 def examples(number: int) -> int:
-    """A third of the number by default, all of them with ``--hypothesis-profile=default`` (``make test-slow``, ``make fuzz``)."""
-    return -(-number // 3) if settings.get_current_profile_name() == "ci" else number
+    """A fifth of the number by default, all of them with ``--hypothesis-profile=default`` (``make test-slow``, ``make fuzz``)."""
+    return -(-number // 5) if settings.get_current_profile_name() == "ci" else number

@@ -278,7 +278,7 @@ def folder_with_leftovers(folder: Path, table: pa.Table = TABLE) -> Path:
 FILES: dict[str, Callable[..., Any]] = {
     "parquet": lambda tmp, t=TABLE: parquet(tmp / "t.parquet", t),
     "parquet as text": lambda tmp, t=TABLE: str(parquet(tmp / "t.pq", t)),
-    "parquet small row groups": lambda tmp, t=TABLE: parquet(tmp / "t.parquet", t, row_group_size=1),
+    "parquet small row groups": lambda tmp, t=TABLE: parquet(tmp / "t.parquet", t, row_group_size=5),
     "parquet no dictionary": lambda tmp, t=TABLE: parquet(tmp / "t.parquet", t, use_dictionary=False, compression="zstd"),
     "parquet with checksums": lambda tmp, t=TABLE: parquet(
         tmp / "t.parquet", t, write_page_checksum=True, data_page_version="2.0"),
@@ -295,7 +295,7 @@ FILES: dict[str, Callable[..., Any]] = {
     "feather of polars": lambda tmp, t=TABLE: (pl.from_arrow(t).write_ipc(tmp / "t.ipc"), tmp / "t.ipc")[1],
     "feather of dictionaries": lambda tmp, t=TABLE: feather_file(
         tmp / "t.feather", cast(t, region=pa.dictionary(pa.int8(), pa.string()))),
-    "arrow file of small batches": lambda tmp, t=TABLE: arrow_file(tmp / "t.arrow", t, rows=3),
+    "arrow file of small batches": lambda tmp, t=TABLE: arrow_file(tmp / "t.arrow", t, rows=7),
     "arrow stream": lambda tmp, t=TABLE: arrow_file(tmp / "t.arrows", t, rows=50, stream=True),
     "arrow folder": lambda tmp, t=TABLE: (
         arrow_file(tmp / "a.arrow", t.slice(0, 30)), feather_file(tmp / "b.feather", t.slice(30)), tmp)[-1],
