@@ -249,7 +249,7 @@ def implied(cost: PrivacyBudget, epsilon: float) -> float:
     return cost.delta + (1.0 - cost.delta) * pure
 
 
-@pytest.mark.long(sets=23)
+@pytest.mark.long(sets=12)
 @pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case.id)
 def test_a_profile_says_no_less_than_the_stated_budget(case: Case) -> None:
     name, receipt = receipt_of(case)
@@ -268,7 +268,7 @@ def test_a_profile_says_no_less_than_the_stated_budget(case: Case) -> None:
         assert points[3].exact
 
 
-@pytest.mark.long(sets=25)
+@pytest.mark.long(sets=12)
 @pytest.mark.parametrize("size", ["tiny", "unlimited"])
 @pytest.mark.parametrize("case", CASES[::13], ids=lambda case: case.id)
 def test_budgets_at_the_ends_of_what_is_accepted_have_profiles(case: Case, size: str) -> None:

@@ -342,13 +342,13 @@ def test_what_weights_do_not_go_with_is_refused(attempt: Any, reason: str) -> No
 
 @pytest.mark.long
 def test_intervals_hold_the_means_of_the_population() -> None:
-    """In 30 releases of samples drawn with unequal chances, 95 % intervals hold nearly as often as they say."""
+    """In 20 releases of samples drawn with unequal chances, 95 % intervals hold nearly as often as they say."""
     population, held = people(60_000, 9), []
     chances = 1.0 / population["weight"].to_numpy()
     chances /= chances.sum()
     weight = dpm.SamplingWeight("weight", population=6e4, sample_size=N)
     truth = population[["income", "age", "smoker"]].to_numpy(float).mean(axis=0)
-    for seed in range(30):
+    for seed in range(20):
         chosen = np.random.default_rng(seed).choice(60_000, N, p=chances)
         sample = population.iloc[chosen].assign(weight=1.0 / (N * chances[chosen]))
         released = dpm.release(sample, dpm.Schema(*COLUMNS, weight), epsilon=2.0, insecure_seed=seed)

@@ -208,7 +208,7 @@ def test_every_mechanism_gives_the_same_release(case: Case) -> None:
 def test_units_groups_and_preflight_are_as_in_a_local_pass() -> None:
     rng = np.random.default_rng(0)
     table = make_table(1000, 8).append_column("person", pa.array([f"p{i}" for i in rng.zipf(1.4, 1000) % 100]))
-    frame = dd.from_pandas(table.to_pandas().convert_dtypes().sample(frac=1, random_state=2), npartitions=5)
+    frame = dd.from_pandas(table.to_pandas().convert_dtypes().sample(frac=1, random_state=2), npartitions=3)
     unit = dpm.PrivacyUnit("person", max_rows=3)
     options: dict[str, Any] = dict(epsilon=1.0, privacy_unit=unit, insecure_seed=3)
     released, expected = (dpm.release(data, SCHEMA, **options) for data in (frame, table))

@@ -204,7 +204,7 @@ def test_an_object_among_levels_is_one_or_unknown(name: str) -> None:
             assert found == Rows.of(pa.table({"c": pa.array(["a", level])}), schema).moments()
 
 
-@pytest.mark.long(sets=None)
+@pytest.mark.long(sets=16)
 @pytest.mark.parametrize("name", [*ODD, *MISSING])
 def test_an_object_among_dates_is_one_or_missing(name: str) -> None:
     cell, _, _, is_date = ODD.get(name, (MISSING.get(name), None, None, False))

@@ -259,7 +259,7 @@ def preconditioning_rows_needed(
 
     Parameters are as for :func:`preconditioned_covariance_error`; ``rho`` is the budget of all rounds together.
 
-    >>> 100_000 < preconditioning_rows_needed(5, 1500.0, 0.25, 0.05) < 1_000_000
+    >>> 50_000 < preconditioning_rows_needed(2, 1500.0, 0.25, 0.05) < 200_000
     True
     """
     relation, rounds = Neighbors.of(neighbors), n_rounds(spread, stop_at)
