@@ -8,10 +8,12 @@ import io
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -98,13 +100,22 @@ columns:
 """
 
 
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with people.parquet, people.csv and people.yaml, for all tests."""
+    made = tmp_path_factory.mktemp("people")
+    pq.write_table(people_table(), made / "people.parquet")
+    pa_csv.write_csv(people_table(), made / "people.csv")
+    (made / "people.yaml").write_text(SCHEMA_TEXT)
+    return made
+
+
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An otherwise empty current folder with people.parquet, people.csv and people.yaml."""
+def folder(people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An otherwise empty current folder with the files of people."""
     monkeypatch.chdir(tmp_path)
-    pq.write_table(people_table(), "people.parquet")
-    pa_csv.write_csv(people_table(), "people.csv")
-    Path("people.yaml").write_text(SCHEMA_TEXT)
+    for file in people.iterdir():
+        shutil.copy(file, tmp_path)
     return tmp_path
 
 
@@ -122,10 +133,19 @@ def release_command(*extra: str, data: str = "people.parquet", **changes: str | 
     return ["release", data, *given, *counted, *extra]
 
 
+@pytest.fixture(scope="module")
+def released_people(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    released = tmp_path_factory.mktemp("released") / "people.json"
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        patch.chdir(people)
+        seeded = ("--insecure-seed", "3")
+        assert main(release_command(*seeded, mechanism="matrix-laplace", output=str(released))) == 0
+    return released
+
+
 @pytest.fixture
-def people_json(folder: Path, run: Run) -> Path:
-    assert run(*release_command("--insecure-seed", "3", mechanism="matrix-laplace")).code == 0
-    return folder / "people.json"
+def people_json(released_people: Path, folder: Path) -> Path:
+    return Path(shutil.copy(released_people, folder))
 
 
 # ---------------------------------------------------------------- help

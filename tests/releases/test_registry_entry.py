@@ -85,7 +85,7 @@ KINDS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(scope="module", params=KINDS)
 def released(request: pytest.FixtureRequest) -> Any:
     return KINDS[request.param]()
 

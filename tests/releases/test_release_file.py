@@ -267,9 +267,14 @@ def test_an_insecure_release_stays_marked(tmp_path: Path) -> None:
 # damage and edits
 
 
+@pytest.fixture(scope="module")
+def released() -> MomentRelease:
+    return release()
+
+
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    release().save(tmp_path / "release.json")
+def saved(released: MomentRelease, tmp_path: Path) -> Path:
+    released.save(tmp_path / "release.json")
     return tmp_path / "release.json"
 
 

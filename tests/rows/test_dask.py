@@ -449,6 +449,7 @@ def test_long_numbers_of_orc_files_are_refused(tmp_path: Path) -> None:
 ODD_CELLS = [7, 3.0, None, True, Decimal("1.50"), b"007", "\ud800", 2**70, float("nan"), "abc", date(2020, 1, 1)]
 
 
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("odd", ODD_CELLS, ids=[f"{number}" for number in range(len(ODD_CELLS))])
 def test_an_odd_cell_in_a_column_of_objects_is_as_in_a_local_pass(odd: Any) -> None:
     """Dask's conversion of objects to text is left out: it would stop at text that is no UTF-8, and make "True" of True."""

@@ -10,7 +10,6 @@ from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
