@@ -24,7 +24,7 @@ from dpmoments.schema.schema import Schema
 pytestmark = pytest.mark.long(sets=None)
 
 BOUNDED = {
-    "release": 40, "several": 12, "mean-release": 30, "counts-release": 20, "schema": 40, "csv": 15, "frame": 25, "parquet": 10,
+    "release": 50, "several": 12, "mean-release": 30, "counts-release": 20, "schema": 40, "csv": 15, "frame": 25, "parquet": 10,
 }  # fmt: skip
 
 
