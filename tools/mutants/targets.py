@@ -112,7 +112,7 @@ TESTS = {
     "rows/summary": ("cell_rules", "encoding", "sources"),
     "rows/kernel": ("kernel", "exact_moments"),
     "rows/rounding": ("exact_moments", "kernel", "encoding", "affine"),
-    "rows/units": ("unit_selection", "privacy_units"),
+    "rows/units": ("unit_selection", "privacy_units", "weighted_rows"),
     "rows/weighted": ("weighted_rows", "weighted_replay"),
     "rows/level_": ("level_sums", "sources"),
     "rows/rows": ("unit_selection", "privacy_units"),
