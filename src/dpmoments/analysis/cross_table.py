@@ -395,13 +395,22 @@ def _joint_counts(release: Moments, first: Levels, second: Levels) -> tuple[Floa
     moments = LocalMoments.of(release, [*first.features, *second.features])
     indices = np.array([0, *(index + 1 for index in first.features + second.features)])
     m = len(first.features)
-    rows = np.concatenate([first.weights, np.zeros((k, len(indices) - 1 - m))], axis=1)
-    columns = np.concatenate([second.weights[:, :1], np.zeros((c, m)), second.weights[:, 1:]], axis=1)
+    across, down = (_adding_up(release, levels) for levels in (first, second))
+    rows = np.concatenate([across, np.zeros((k, len(indices) - 1 - m))], axis=1)
+    columns = np.concatenate([down[:, :1], np.zeros((c, m)), down[:, 1:]], axis=1)
     weights = bilinear(np.repeat(rows, c, axis=0), np.tile(columns, (k, 1)))
     joint = np.einsum("pij,ij->p", weights, moments.moments[np.ix_(indices, indices)]).reshape(k, c)
     privacy = moments.covariance(indices, weights)
     noise = np.sqrt(np.diag(privacy)).reshape(k, c)
     return joint, noise, privacy, moments.n_rows
+
+
+def _adding_up(release: Moments, levels: Levels) -> FloatArray:
+    """Return the weights of groups; those of a column whose rows all have a level add up to 1, as after repair."""
+    weights = levels.weights
+    if any(column.name == levels.column and getattr(column, "complete", False) for column in release.schema.columns):
+        weights = weights + (np.eye(1, weights.shape[1]) - weights.sum(axis=0)) / len(weights)
+    return weights
 
 
 def _rows_with_both(release: Moments, first: Levels, second: Levels) -> float:

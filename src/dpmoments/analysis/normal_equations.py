@@ -357,6 +357,11 @@ class NormalEquations:
         agree = self.noise_floor + _AGREEMENT * math.sqrt(self.noise_variance)
         return self.identified and self.least_eigenvalue >= agree
 
+    @property
+    def linearized(self) -> bool:
+        """True if the noise is small and no penalty is chosen by its law: the estimate is the solution."""
+        return self.identified and "linearized" in self.noise.caveats
+
     def residual_noise(self, beyond: FloatArray) -> float:
         """Return the SD of the noise on bᵀM b."""
         return math.sqrt(max(self.noise.variance_of_square(self.design_map.T @ beyond), 0.0))

@@ -112,7 +112,7 @@ def ols(
     wants_products = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type in ("HC", "HC1")) if wants_products else None
     equations = NormalEquations.of(release, chosen, products)
-    if equations is None or not equations.delta_method_valid:
+    if equations is None or not (equations.delta_method_valid or equations.linearized):
         penalized = PenalizedFit.of(release, chosen, None)
         slopes = penalized.slopes[[chosen.unmerged.index(feature) for feature in chosen.features]]
         if equations is None:
