@@ -334,6 +334,27 @@ def test_less_noise_for_levels_than_about_zero() -> None:
         assert about.cell_variances[1] < 0.75 * plain.cell_variances[1]
 
 
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_number_of_rows_of_one_column_is_not_thrown_away(
+    mechanism: str, neighbors: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured, budget = MECHANISMS[mechanism]
+
+    def ratio(k: int) -> float:
+        """The noise of the count over that about zero."""
+        shape = MomentShape.of(dpm.Schema(dpm.Categorical("a", [f"l{i}" for i in range(k)])), mean=True)
+        about, plain = (configured.plan(each, budget, neighbors) for each in (shape, replace(shape, schema=None)))
+        assert about.expected_count_error
+        assert plain.expected_count_error
+        return about.expected_count_error / plain.expected_count_error
+
+    assert all(ratio(k) < 3.0 for k in (2, 3, 8, 20, 60))
+    # planted fault: the number of rows as if blocks told it
+    monkeypatch.setattr("dpmoments.mechanisms.level_coordinates._COUNT_WEIGHT", 0.0)
+    assert ratio(8) > 100.0
+
+
 def test_rows_about_zero_are_the_whole_of_the_query() -> None:
     """The map changes nothing but coordinates: with all of them features, it is the matrix that it was."""
     moments = Rows.of(every_row("weighted"), WEIGHTED, threads=1).moments(bits=20)

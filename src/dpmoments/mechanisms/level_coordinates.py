@@ -27,6 +27,8 @@ _MIN_STEP = 128
 _ON_LATTICE = 1e-9
 MEAN_WEIGHT = 14.0
 """Weight of squared errors of means and shares, whose noise is not repaired."""
+_COUNT_WEIGHT = 4.0
+"""Weight of what the noise of the number of rows moves, which no block or flag repairs."""
 _MEAN_SHARE = 0.3
 """Assumed ‖μ‖ about the center, over the largest norm of a row."""
 _AUGMENTATION_STEPS = 64
@@ -147,15 +149,13 @@ class LevelCoordinates:
     ) -> float:
         """Choose the appended constant w in (0, 1] with the least expected error.
 
-        In units of the noise on a cell at sensitivity 1, the squared error is s(w)²·[m(m + 1) + μ Σ_B m_B f_B/q_B + μ(κS)²/q₀],
+        In units of the noise on a cell at sensitivity 1, the squared error is s(w)²·[m(m + 1) + μ Σ_B m_B f_B/q_B + 2ν(κS)²/w⁴],
         m coordinates in all and m_B of the column B, f_B = a_B² + 2κ(S − e_B), e_B its largest squared norm, a_B its step (0 for
-        numbers), S = Σ e_B, and q_B and q₀ the precision of a mean and of the number of rows by the repair. ``mean_weight``
-        multiplies μ.
+        numbers), S = Σ e_B, and q_B the precision of a mean by the repair. ``mean_weight`` multiplies μ and ν.
         """
         m, total = self.n_coordinates, self.row_square
         own = {start: block for start, _, block in self._stretches() if block is not None}
         parts = list[tuple[float, float]]()  # m_B f_B and what the block itself says of its means
-        of_count = 0.0
         for feature, step in enumerate(self.steps):
             square = (step / LATTICE) ** 2
             if (block := own.get(feature)) is not None:
@@ -164,17 +164,15 @@ class LevelCoordinates:
                 energy = max(self._squares(block)) / LATTICE**2
                 said = square * max(1.0 - 2.0 / k, 0.0) / 2.0
                 parts.append((size * (square + 2.0 * _MEAN_SHARE * (total - energy)), said))
-                of_count += square**2 * (1.0 - 1.0 / k) ** 2 / (2.0 * (k - 1)) if block.complete and k > 1 else 0.0
             elif not any(block.start <= feature < block.stop for block in self.blocks):
-                is_flag = feature in self.flags
-                parts.append(((square if is_flag else 0.0) + 2.0 * _MEAN_SHARE * (total - square), 0.0))
-                of_count += square**2 / 2.0 if is_flag else 0.0
+                of_flag = square if feature in self.flags else 0.0
+                parts.append((of_flag + 2.0 * _MEAN_SHARE * (total - square), 0.0))
 
         def mean_square_error(w: float) -> float:
-            terms = math.fsum(share / (w**2 + said) for share, said in parts)
+            terms = MEAN_WEIGHT * math.fsum(share / (w**2 + said) for share, said in parts)
             if noisy_count:
-                terms += (_MEAN_SHARE * total) ** 2 / (w**4 / 2.0 + of_count)
-            return sensitivity(w) ** 2 * (m * (m + 1) + MEAN_WEIGHT * mean_weight * terms)
+                terms += 2.0 * _COUNT_WEIGHT * (_MEAN_SHARE * total) ** 2 / w**4
+            return sensitivity(w) ** 2 * (m * (m + 1) + mean_weight * terms)
 
         return min((step / _AUGMENTATION_STEPS for step in range(1, _AUGMENTATION_STEPS + 1)), key=mean_square_error)
 
