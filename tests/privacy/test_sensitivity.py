@@ -22,7 +22,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
 from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilterError
-from dpmoments.privacy.laws import DiscreteGaussian
+from dpmoments.privacy.laws import DiscreteGaussian, attains
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
     ROUGH_CENTER,
@@ -45,6 +45,8 @@ from dpmoments.privacy.sensitivity import (
     row_sum_l1,
     row_sum_l2,
     sensitivity_from_dict,
+    short_rows_frobenius,
+    short_rows_nuclear,
     smallest_eigenvalue,
     sorted_eigenvalues_l1,
     sorted_eigenvalues_l2,
@@ -191,6 +193,37 @@ def test_in_one_dimension(w: float) -> None:
         change = outer(w, pair[0]) - outer(w, pair[1])
         assert frobenius(change) <= gram_frobenius(Neighbors.REPLACE_ONE, 1, w).value
         assert nuclear(change) <= gram_nuclear(Neighbors.REPLACE_ONE, 1, w).value
+
+
+@pytest.mark.parametrize("w", [0.75, 0.875, 1.0])
+@pytest.mark.parametrize(("d", "square"), [(1, 0.5), (2, 0.5), (3, 0.25), (7, 0.0625)])
+def test_rows_shorter_than_the_constant_are_farthest_apart_if_opposite(d: int, square: float, w: float) -> None:
+    def changed(x: np.ndarray, y: np.ndarray, norm: MatrixNorm) -> float:
+        return norm(outer(w, x) - outer(w, y))
+
+    rng, root = np.random.default_rng(d), math.sqrt(square)
+    pairs = rng.normal(size=(3000, 2, d)) / np.sqrt(d)
+    pairs[::3, 1] = -pairs[::3, 0] * rng.random((1000, 1))
+    pairs *= (root * rng.choice([1.0, 0.9], (3000, 2)) / np.linalg.norm(pairs, axis=2))[..., None]
+    for norm, made, plain, factor in (
+        (frobenius, short_rows_frobenius, gram_frobenius, math.sqrt(8.0)),
+        (nuclear, short_rows_nuclear, gram_nuclear, 4.0),
+    ):
+        stated, x = made(REPLACE_ONE, d, w, square).value, root * axis(d)
+        one_dropped, found = norm(outer(w, x)), max(changed(one, other, norm) for one, other in pairs)
+        assert max(found, changed(x, -x, norm), one_dropped) <= stated * (1 + 1e-12)
+        assert stated == pytest.approx(max(factor * w * root, one_dropped), rel=1e-12)  # attained
+        assert changed(x, -x, norm) == pytest.approx(factor * w * root, rel=1e-12)
+        # what files of before state: larger, read as it is, and attained by no pair (planted fault: by name, it would be)
+        before = plain(REPLACE_ONE, d, w, square)
+        assert stated < before.value * (1 - 1e-3)
+        assert sensitivity_from_dict(before.to_dict()) == before
+        assert not attains(before)
+        assert attains(plain(REPLACE_ONE, max(d, 2), root * 0.99, square))
+        assert not attains(plain(REPLACE_ONE, 1, root * 0.99, square))
+        # nothing else changes
+        for relation, constant in ((ADD_REMOVE, w), (REPLACE_ONE, root * 0.99), (REPLACE_ONE, 0.0)):
+            assert made(relation, d, constant, square) == plain(relation, d, constant, square)
 
 
 def rows_with_drops(table: np.ndarray, neighbors: Neighbors) -> Rows:
@@ -718,6 +751,8 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
         "gram_frobenius": frobenius,
         "sum_and_gram_frobenius": root(1 + 2 * w**2) if added else frobenius,
         "gram_nuclear": nuclear,
+        "short_rows_frobenius": frobenius,  # of rows of norm 1
+        "short_rows_nuclear": nuclear,
         "gram_entrywise_l1": ((w + root(d)) ** 2 + w**2 + 1) / 2 if added else signs + 2 * w * root(d),
         "row_norm_square": square,
         "smallest_eigenvalue": square,
@@ -742,7 +777,8 @@ def proved(name: str, neighbors: Neighbors, d: int, w: mpmath.mpf) -> mpmath.mpf
     }[name]
 
 
-OF_AUGMENTED_ROWS = ("gram_frobenius", "sum_and_gram_frobenius", "gram_nuclear", "gram_entrywise_l1")
+OF_SHORT_ROWS = ("short_rows_frobenius", "short_rows_nuclear")
+OF_AUGMENTED_ROWS = ("gram_frobenius", "sum_and_gram_frobenius", "gram_nuclear", "gram_entrywise_l1", *OF_SHORT_ROWS)
 OF_NORMS = ("row_norm_square", "smallest_eigenvalue", "sum_and_square_l1", "sum_and_square_l2")
 OF_WIDTHS = ("row_sum_l1", "sum_and_count_l1", "sorted_eigenvalues_l1", "sorted_eigenvalues_l2", "sums_in_body")
 OF_NOTHING = (
@@ -766,7 +802,7 @@ BY_NAME = {made.__name__: made for made in SENSITIVITIES}
 def stated(name: str, neighbors: Neighbors, d: int, w: float) -> float:
     made = BY_NAME[name]
     if name in OF_AUGMENTED_ROWS:
-        return made(neighbors, d, w).value
+        return made(neighbors, d, w, *((1.0,) if name in OF_SHORT_ROWS else ())).value
     if name == "rough_sums_l2":
         return made(neighbors, d, 1).value
     return made(neighbors, *((w,) if name in OF_NORMS else (d,) if name in OF_WIDTHS else ())).value
@@ -810,6 +846,8 @@ EVERY_SENSITIVITY = [
         (row_norm_square, (0.25,)),
         (row_sum_l1, (7,)),
         (row_sum_l2, ()),
+        (short_rows_frobenius, (3, 0.75, 0.5)),
+        (short_rows_nuclear, (3, 0.75, 0.5)),
         (smallest_eigenvalue, (0.25,)),
         (sorted_eigenvalues_l1, (4,)),
         (sorted_eigenvalues_l2, (4,)),

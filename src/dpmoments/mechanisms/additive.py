@@ -31,7 +31,7 @@ from dpmoments.privacy.curves import zcdp_noise_scale
 from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import IsotropicDraw, MatrixLaplaceDraw
-from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
+from dpmoments.privacy.sensitivity import gram_entrywise_l1, short_rows_frobenius, short_rows_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
@@ -375,7 +375,7 @@ class Gaussian(AdditiveMechanism):
     source: ClassVar[str] = "Dwork et al. 2014 (Analyze Gauss), isotropic; Balle & Wang 2018 calibration"
 
     def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
-        return gram_frobenius(neighbors, n_features, augmentation, row_square)
+        return short_rows_frobenius(neighbors, n_features, augmentation, row_square)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
         scale = zcdp_noise_scale(budget.rho, sensitivity)
@@ -523,7 +523,7 @@ class Isotropic(AdditiveMechanism):
     )
 
     def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
-        return gram_frobenius(neighbors, n_features, augmentation, row_square)
+        return short_rows_frobenius(neighbors, n_features, augmentation, row_square)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
         return MatrixNoise.calibrated(budget.epsilon, sensitivity, IsotropicDraw)
@@ -554,7 +554,7 @@ class MatrixLaplace(AdditiveMechanism):
     source: ClassVar[str] = "this library (docs/evidence/derivations/matrix_laplace.md)"
 
     def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
-        return gram_nuclear(neighbors, n_features, augmentation, row_square)
+        return short_rows_nuclear(neighbors, n_features, augmentation, row_square)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
         return MatrixNoise.calibrated(budget.epsilon, sensitivity, MatrixLaplaceDraw)

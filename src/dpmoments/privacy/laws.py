@@ -37,6 +37,7 @@ from dpmoments.privacy.curves.composed import (
 )
 from dpmoments.privacy.curves.zcdp import pure_to_zcdp
 from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.unit import Neighbors
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,10 @@ _ATTAINED = ("count", "count_l1", "gram_frobenius", "gram_nuclear", "sums_in_bod
 
 def attains(sensitivity: Sensitivity) -> bool:
     """Return True if some two neighboring tables attain the sensitivity."""
+    given = dict(sensitivity.arguments)
+    if sensitivity.neighbors is Neighbors.REPLACE_ONE and (w := given.get("augmentation", 0.0)):
+        # two rows orthogonal beside the constant: in two dimensions or more, if w² is no more than ‖x‖² can be
+        return sensitivity.name in _ATTAINED and given["n_features"] > 1 and w * w <= given.get("row_square", 1.0)  # type: ignore[operator]
     return sensitivity.name in _ATTAINED
 
 

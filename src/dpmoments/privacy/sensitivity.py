@@ -8,7 +8,7 @@ column rules is z = 0, under both relations: kept rows have the same w, and the 
 one of the two neighbors drops the row, as it does under ``add_remove``.
 
 Every value below is proved in ``docs/evidence/derivations/sensitivities.md`` and attained by explicit neighbors in
-``tests/privacy/test_sensitivity.py`` (the one exception, the ℓ1 bound under ``replace_one``, is marked there).
+``tests/privacy/test_sensitivity.py`` (exceptions under ``replace_one``, as the ℓ1 bound, are marked there).
 """
 
 from __future__ import annotations
@@ -48,6 +48,29 @@ def gram_frobenius(
         value = _up(math.sqrt(2.0) * square)
     arguments = {"n_features": n_features, "augmentation": augmentation, **_if_shorter(row_square)}
     return _made("gram_frobenius", neighbors, Norm.L2, value, **arguments)
+
+
+def short_rows_frobenius(neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
+    """Return :func:`gram_frobenius`, or less where w² is above ``row_square``."""
+    return _of_short_rows(gram_frobenius(neighbors, n_features, augmentation, row_square), "short_rows_frobenius", 8)
+
+
+def short_rows_nuclear(neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
+    """Return :func:`gram_nuclear`, or less where w² is above ``row_square``."""
+    return _of_short_rows(gram_nuclear(neighbors, n_features, augmentation, row_square), "short_rows_nuclear", 16)
+
+
+def _of_short_rows(bound: Sensitivity, name: str, factor: int) -> Sensitivity:
+    """Return the bound, or what opposite rows change if no two rows are orthogonal."""
+    # Replace-one, w² > S ≥ ‖x‖²: √8·w√S (Frobenius) or 4w√S (nuclear) at x′ = −x, or w² + S if one row is dropped. The bound
+    # keeps its name and value: files have it.
+    arguments = dict(bound.arguments)
+    w_square, square = (Fraction(float(arguments.get(key, 1.0))) for key in ("augmentation", "row_square"))  # type: ignore[arg-type]
+    w_square *= w_square
+    if bound.neighbors is Neighbors.ADD_REMOVE or w_square <= square:
+        return bound
+    value = max(_up(math.sqrt(rounded_up(factor * w_square * square))), rounded_up(w_square + square))
+    return _made(name, bound.neighbors, bound.norm, min(value, bound.value), **arguments)
 
 
 def sum_and_gram_frobenius(neighbors: Neighbors, n_features: int, augmentation: float) -> Sensitivity:
@@ -314,6 +337,8 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
     row_sum_l1,
     row_sum_l2,
     rough_sums_l2,
+    short_rows_frobenius,
+    short_rows_nuclear,
     smallest_eigenvalue,
     sorted_eigenvalues_l1,
     sorted_eigenvalues_l2,
