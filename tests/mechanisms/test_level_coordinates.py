@@ -26,6 +26,7 @@ from dpmoments.moments.models import CenteredLevelsModel, NoiseModel
 from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.laws import attains
 from dpmoments.privacy.sensitivity import gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -353,6 +354,41 @@ def test_the_number_of_rows_of_one_column_is_not_thrown_away(
     # planted fault: the number of rows as if blocks told it
     monkeypatch.setattr("dpmoments.mechanisms.level_coordinates._COUNT_WEIGHT", 0.0)
     assert ratio(8) > 100.0
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "isotropic", "matrix-laplace"])
+def test_a_file_with_the_bound_of_before_is_read_and_not_called_attained(
+    mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = dpm.Schema(dpm.Categorical("sex", ["f", "m"]), mean_weight=20.0)
+    table = pa.table({"sex": ["f", "m", "m"] * 300})
+    budget: dict[str, Any] = {"rho": 0.5} if mechanism == "gaussian" else {"epsilon": 1.0}
+
+    def read(name: str) -> dpm.MomentRelease:
+        release = dpm.release(
+            table, schema, mechanism=mechanism, neighbors="replace_one", insecure_seed=1, repair="none", **budget
+        )
+        release.save(tmp_path / name)
+        found = dpm.load(tmp_path / name, dpm.MomentRelease)
+        assert found.receipt == release.receipt
+        assert not attains(found.receipt.draws[0].sensitivity)
+        assert mechanism != "gaussian" or not found.privacy_profile.points[0].exact
+        return found
+
+    after = read("after.json")
+    assert after.details["augmentation"] ** 2 > 0.5
+    passed = {check.what: check.passed for check in checks(after)}
+    assert False not in passed.values()
+    assert passed["noise as the stated budget calls for"]
+    monkeypatch.setattr("dpmoments.mechanisms.additive.short_rows_frobenius", gram_frobenius)
+    monkeypatch.setattr("dpmoments.mechanisms.additive.short_rows_nuclear", gram_nuclear)
+    before = read("before.json")
+    assert before.receipt.draws[0].sensitivity.name.startswith("gram_")
+    monkeypatch.undo()
+    assert {check.what: check.passed for check in checks(before)} == {
+        **passed,
+        "noise as the stated budget calls for": None,
+    }
 
 
 def test_rows_about_zero_are_the_whole_of_the_query() -> None:

@@ -22,9 +22,11 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair, exact_law
 from dpmoments.privacy.accounting import budget_for_rows
+from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.ledger import Check as Check
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.sensitivity import short_rows_frobenius, short_rows_nuclear
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
@@ -343,9 +345,18 @@ def _calibrated(
         return Check(what, False if same_version else None, f"{stated}: {refusal}")
     if any(agrees(plan, release) for plan in plans):
         return Check(what, True, f"{stated}, recalibrated")
+    if any(_has_smaller_bound(draw.sensitivity) for draw in release.receipt.draws):
+        return Check(what, None, f"{stated}: its sensitivity has a smaller bound since")
     if same_version:
         return Check(what, False, f"{stated}: recalibration gives another result")
     return Check(what, None, f"{stated}: recalibration gives another result; {other_version}")
+
+
+def _has_smaller_bound(sensitivity: Sensitivity) -> bool:
+    """Return True for the bound of before on rows that are shorter than the constant."""
+    now = {"gram_frobenius": short_rows_frobenius, "gram_nuclear": short_rows_nuclear}.get(sensitivity.name)
+    given: dict[str, Any] = dict(sensitivity.arguments)
+    return now is not None and "row_square" in given and now(sensitivity.neighbors, **given).name != sensitivity.name
 
 
 def _run_again(plan: Plan, release: MomentRelease) -> bool:
