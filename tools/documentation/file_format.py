@@ -181,7 +181,8 @@ def definitions() -> Node:
         _KINDS
     )
     neighbors = one_of(Neighbors, "add_remove: the number of rows is private; replace_one: the table's size is public.")
-    unit = record({"column": TEXT, "max_rows": INTEGER, "missing": one_of(["error", "drop"])}, optional=("max_rows",))
+    max_rows = or_null(INTEGER, "Null if the total weight of a unit is bounded.")
+    unit = record({"column": TEXT, "max_rows": max_rows, "missing": one_of(["error", "drop"])})
     return {
         "plain": {
             "description": "Numbers, texts, lists and mappings; {$float}, {$tuple} and {$array} mark what JSON cannot hold.",

@@ -406,7 +406,7 @@ def _joint_counts(release: Moments, first: Levels, second: Levels) -> tuple[Floa
 
 
 def _adding_up(release: Moments, levels: Levels) -> FloatArray:
-    """Return the weights of groups; those of a column whose rows all have a level add up to 1, as after repair."""
+    """Return the weights of groups, which add up to 1 where all rows have a level."""
     weights = levels.weights
     if any(column.name == levels.column and getattr(column, "complete", False) for column in release.schema.columns):
         weights = weights + (np.eye(1, weights.shape[1]) - weights.sum(axis=0)) / len(weights)

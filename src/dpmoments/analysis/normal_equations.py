@@ -359,7 +359,7 @@ class NormalEquations:
 
     @property
     def linearized(self) -> bool:
-        """True if the noise is small and no penalty is chosen by its law: the estimate is the solution."""
+        """True if the noise is linearized, so that no penalty is chosen by it."""
         return self.identified and "linearized" in self.noise.caveats
 
     def residual_noise(self, beyond: FloatArray) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal, get_args
+from typing import Literal, get_args
 
 from dpmoments.base.checks import is_whole
 from dpmoments.base.errors import InputValueError, out_of_range, shown, wrong_type
-from dpmoments.base.records import ABSENT_IF_NONE, Record
+from dpmoments.base.records import Record
 from dpmoments.schema.schema import Schema
 
 # Neighboring relations: the two tables that a guarantee makes hard to distinguish.
@@ -111,7 +111,7 @@ class PrivacyUnit(Record):
     """
 
     column: str
-    max_rows: Annotated[int | None, ABSENT_IF_NONE] = None
+    max_rows: int | None = None
     missing: MissingUnit = "error"
 
     def __post_init__(self) -> None:
