@@ -139,7 +139,7 @@ def test_empty_table_breaks_the_assertion_and_not_the_run():
 
 
 @pytest.mark.long(sets=None)
-@pytest.mark.parametrize("analysis", ["ols on levels", "cross table"])
+@pytest.mark.parametrize("analysis", ["cross table", pytest.param("ols on levels", marks=pytest.mark.slow)])
 def test_what_noise_along_large_eigenvalues_hides_is_stated(analysis, monkeypatch):
     """Noise grows with the eigenvalues: much of it is along the total of a column's levels, which is known."""
     found = contract.ratios("inverse-gaussian", analysis, contract.DRAWS)
