@@ -70,6 +70,7 @@ ANSWERS: dict[str, Callable[[dpm.MomentRelease], estimate.Estimates]] = {
 }
 
 
+@pytest.mark.long
 def test_no_estimate_is_exact_where_noise_hides_a_variance() -> None:
     rng, columns = np.random.default_rng(1), (dpm.Boolean("rare"), dpm.Numeric("x", -1e3, 1e3), dpm.Numeric("y", 0, 10))
     table = pd.DataFrame({"rare": rng.random(400) < 0.02, "x": rng.normal(0, 1, 400), "y": rng.uniform(4, 6, 400)})

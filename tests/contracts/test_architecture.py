@@ -375,6 +375,7 @@ def test_mechanisms_only_ask() -> None:
     assert [fault for module in modules for fault in mechanism_faults(module, SOURCES[module])] == []
 
 
+@pytest.mark.long
 def test_no_files_import_each_other_in_a_circle() -> None:
     assert circles() == []
 

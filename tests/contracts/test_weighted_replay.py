@@ -145,6 +145,7 @@ def test_a_unit_of_any_number_of_rows_changes_no_more_than_a_row(
 
 
 class TestFaultsOfUnits:
+    @pytest.mark.long
     def test_weights_that_are_not_reduced(self, monkeypatch: pytest.MonkeyPatch) -> None:
         within = WeightCells.within_units
 
@@ -154,10 +155,12 @@ class TestFaultsOfUnits:
         monkeypatch.setattr(WeightCells, "within_units", of_rows)
         assert unit_findings(Gaussian(), RHO, schema_of(None))
 
+    @pytest.mark.long
     def test_a_histogram_of_all_rows(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(UnitSelection, "kept", lambda _, block: block.rows)
         assert unit_findings(Standardized(), RHO, schema_of(None))
 
+    @pytest.mark.long
     def test_a_histogram_of_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(LengthSummary, "is_weighted", True)
         assert unit_findings(Standardized(), RHO, schema_of(None))

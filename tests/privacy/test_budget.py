@@ -80,6 +80,7 @@ def test_neighbors_are_named_exactly() -> None:
         Neighbors.of("bounded")
 
 
+@pytest.mark.long
 @given(budgets, st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=6))
 def test_parts_never_add_up_to_more_than_the_whole(budget: PrivacyBudget, weights: list[float]) -> None:
     parts = budget.split(*weights)

@@ -368,6 +368,7 @@ def test_intervals_of_group_means_allow_for_what_the_cap_takes() -> None:
     np.testing.assert_allclose(widened.upper - plain.upper, hidden, rtol=0.02)
 
 
+@pytest.mark.long
 def test_a_mean_weight_that_noise_made_negative_stops_no_answer() -> None:
     columns = (dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 100), dpm.Boolean("smoker"))
     schema, negative = dpm.Schema(*columns, dpm.SamplingWeight("weight", CAP)), 0

@@ -70,6 +70,7 @@ def test_types_of_postgresql_are_those_of_the_columns() -> None:
     assert kinds == ["numeric", "categorical", "categorical", "numeric", "date", "date", "boolean", "numeric"]
 
 
+@pytest.mark.long
 def test_a_decimal_is_the_nearest_float() -> None:
     digits = ["0.1", "123456789.123456789012345678901", "1e-400", "9" * 400, "4.35"]
     rows = ", ".join(f"('{text}'::numeric)" for text in digits)
