@@ -74,7 +74,7 @@ def test_conversion_covers_the_gaussian_mechanism_and_improves_on_the_first_one(
     assert epsilon < rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [*EPSILONS, 1e-17])  # the last is lost beside log(1/δ)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_rho_is_safe_and_largest(epsilon, delta):
     rho = curves.zcdp_rho(epsilon, delta)

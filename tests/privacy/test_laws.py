@@ -1126,6 +1126,8 @@ def test_tuples_of_parameters_are_checked_for_every_law() -> None:
         with refused("is not for a query of shape"):
             law.check_shape((3, 3))
     UnevenGaussian(1.0, (1.0, 2.0, 3.0)).check_shape((3,))
+    with refused("is not for a query of shape"):
+        KNorm(3.0, blocks=(2, 2)).check_shape((3,))
     for law in (Directions((1.0,), 2), AdditiveWishartDraw(2, 80, 1.0, 0)):
         law.check_shape((2, 2))
         with refused("rows is not for a query of shape"):

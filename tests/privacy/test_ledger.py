@@ -270,6 +270,8 @@ def test_a_grant_is_raised_and_lowered_but_not_below_what_is_spent(ledger: dpm.L
     assert "reason: 'second wave', by 'data board'" in str(ledger.history("people")[-1])
     assert all(check.passed for check in ledger.verify())
     assert ledger.left("people").epsilon == 2.5
+    left = ledger.left("people")  # what its kind has not is 0
+    assert (left.delta, left.rho, left.mu) == (0.0, 0.0, 0.0)
 
 
 # What an end leaves -----------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ TESTS = {
     "base/values": ("privacy_filter", "sensitivity", "laws", "budget"),
     "privacy/sampling": ("low_bits", "laws", "privacy_filter", "noise_laws"),
     "privacy/origin": ("origin", "release_file", "release_groups"),
-    "privacy/ledger": ("ledger", "ledger_composition", "ledger_file", "ledger_model"),
+    "privacy/ledger": ("ledger", "ledger_composition", "ledger_file", "ledger_model", "found_levels"),
     "privacy/accounts": ("ledger", "ledger_composition", "ledger_file", "ledger_model"),
     "privacy/grants": ("ledger", "ledger_composition", "ledger_file", "ledger_model"),
     "privacy/laws": ("laws", "privacy_filter", "release_file"),
