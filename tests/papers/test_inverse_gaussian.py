@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -10,6 +11,7 @@ import dpmoments as dpm
 from contracts import test_noise_contract as contract
 from contracts.cases import run_plan
 from dpmoments.analysis import cross_table
+from dpmoments.analysis.group_means import Levels
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy import curves
@@ -149,3 +151,14 @@ def test_what_noise_along_large_eigenvalues_hides_is_stated(analysis, monkeypatc
     monkeypatch.setattr(cross_table, "_adding_up", lambda _, levels: levels.weights)
     found = contract.ratios("inverse-gaussian", analysis, contract.DRAWS)
     assert not all(0.7 <= ratio <= 1.3 for ratio in found.values()), found
+
+
+def test_levels_of_shortened_rows_are_not_made_to_add_up():
+    rng = np.random.default_rng(2)
+    table = pd.DataFrame({"region": rng.choice(["north", "south", "east"], 300), "age": rng.uniform(0, 90, 300)})
+    columns = dpm.Categorical("region", ["north", "south", "east"]), dpm.Numeric("age", 0, 90)
+    for row_norm, add_up in ((None, True), (0.9, False)):
+        schema = dpm.Schema(*columns) if row_norm is None else dpm.Schema(*columns, row_norm=row_norm)
+        released = dpm.release(table, schema, epsilon=1.0, mechanism="matrix-laplace", insecure_seed=0)
+        total = cross_table._adding_up(released, Levels.of(released, "region")).sum(axis=0)
+        assert np.allclose(total, [1.0, 0.0, 0.0, 0.0]) is add_up

@@ -382,6 +382,16 @@ def test_a_mean_weight_that_noise_made_negative_stops_no_answer() -> None:
     assert negative
 
 
+def test_a_variance_that_noise_made_negative_stops_no_group_means() -> None:
+    negative = 0
+    for seed in range(6):
+        raw = dpm.release(people(300), weighted(population=1e5), epsilon=0.1, insecure_seed=seed).with_repair("none")
+        negative += (raw.covariance.diagonal() < 0.0).any()
+        found = raw.group_means("region", ["income", "age"])
+        assert (found.upper >= found.lower).all()
+    assert negative
+
+
 # Units of a bounded total weight.
 
 UNIT = dpm.PrivacyUnit("household")

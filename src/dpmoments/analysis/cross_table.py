@@ -36,7 +36,7 @@ from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError, closest, shown
 from dpmoments.moments.cells import CountNoise
 from dpmoments.moments.law import NoiseLaw
-from dpmoments.schema.constraints import Level
+from dpmoments.schema.constraints import Constraints, Level
 
 _ROUNDS = 50
 """Rounds of fitting counts to their margins in turn."""
@@ -407,8 +407,8 @@ def _joint_counts(release: Moments, first: Levels, second: Levels) -> tuple[Floa
 
 def _adding_up(release: Moments, levels: Levels) -> FloatArray:
     """Return the weights of groups, which add up to 1 where all rows have a level."""
-    weights = levels.weights
-    if any(column.name == levels.column and getattr(column, "complete", False) for column in release.schema.columns):
+    weights, blocks = levels.weights, Constraints.of(release.schema, mean=True).blocks
+    if any(block.complete and block.start == levels.features[0] for block in blocks):
         weights = weights + (np.eye(1, weights.shape[1]) - weights.sum(axis=0)) / len(weights)
     return weights
 

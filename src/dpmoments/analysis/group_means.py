@@ -754,7 +754,8 @@ def means_by(release: Moments, by: str, of: Sequence[str] | None, level: float, 
     parts = [_intervals(each, *limits, level) for each, limits in zip(sums, bounds, strict=True)]
     lower, upper, privacy, sampling = (np.array([part[index] for part in parts]) for index in range(4))
     if release.weighting is not None:
-        hidden = release.weighting.hidden_by_cap(np.sqrt(np.diag(release.covariance)[chosen]))[:, None]
+        deviations = np.sqrt(np.maximum(np.diag(release.covariance)[chosen], 0.0))
+        hidden = release.weighting.hidden_by_cap(deviations)[:, None]
         lower, upper = lower - hidden, upper + hidden
     law, repaired = release.noise, release.repair is not Repair.NONE
     kept = (privacy > _REPAIRED_FROM * sampling) & repaired

@@ -176,7 +176,7 @@ class Weighting:
     """Facts about the sampling weights of a release, from its noisy answers and public numbers."""
 
     column: str
-    unit: str | None  # column of the privacy unit, if its total weight is bounded
+    unit: str | None  # column of the privacy unit, whose total weight is bounded
     population: float | None  # public size of the population
     sum_of_weights: float
     effective_n: float

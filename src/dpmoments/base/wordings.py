@@ -166,14 +166,14 @@ _GROUP_LOSS: Mapping[Fact, str] = MappingProxyType(
 
 def _rows_of_unit(facts: Facts) -> str:
     column, most = facts["column"], facts.get("max_rows")
-    used = (
-        "whose weights together count as the cap of weights at most: if they are more each is reduced in proportion, and "
-        "rounded down to 1/4,096 of it"
-        if most is None
-        else f"of which at most {most:,}, chosen at random, are used"
-        if most != 1
-        else "of which one, chosen at random, is used"
-    )
+    used = "of which one, chosen at random, is used"
+    if most is None:
+        used = (
+            "whose weights together count as the cap of weights at most: if they are more each is reduced in proportion, and "
+            "rounded down to 1/4,096 of it"
+        )
+    elif most != 1:
+        used = f"of which at most {most:,}, chosen at random, are used"
     unlabeled = (
         f"Rows without a {column} were dropped"
         if facts["missing"] == "drop"
@@ -216,14 +216,17 @@ def _rows_weighted(facts: Facts) -> str:
 
 
 def _weighted_rows(facts: Facts) -> str:
-    of_unit = f" for a {facts['unit']}" if "unit" in facts else ""
-    lost = f"; {facts['clipped']:.1%} of the weight is above its cap".replace("%", " %") if "clipped" in facts else ""
-    lost += of_unit if lost else ""
+    drawn, of_unit = "rows were drawn independently", ""
+    if "unit" in facts:
+        drawn, of_unit = (
+            f"each {facts['unit']} were drawn independently and its rows were alike",
+            f" for a {facts['unit']}",
+        )
+    lost = ""
+    if "clipped" in facts:
+        lost = f"; {facts['clipped']:.1%} of the weight is above its cap{of_unit}".replace("%", " %")
     sum_of_weights = float(facts["total"])  # type: ignore[arg-type]
     total = format(sum_of_weights, ",.0f" if sum_of_weights >= 1000.0 else ".6g")
-    drawn = "rows were drawn independently"
-    if "unit" in facts:
-        drawn = f"each {facts['unit']} were drawn independently and its rows were alike"
     return (
         f"Weighted by {facts['column']} to {total}; effective sample size {facts['effective']:,.0f}, to which "
         f"numbers of rows in answers add up; as if {drawn}{lost}."

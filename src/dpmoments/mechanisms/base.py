@@ -126,7 +126,7 @@ class CalibratedPlan(ABC, Generic[Noisy]):
         return count_scale(self.count_loss), self.count_loss.kind is BudgetKind.PURE
 
     def check_rows(self, rows: Rows) -> None:
-        """Refuse rows without the shape, the rules, or the relation of this plan."""
+        """Raise for rows without the shape, the rules, or the relation of this plan."""
         if rows.n_features != self.shape.n_features:
             raise InputValueError(
                 f"the plan is for {self.shape.n_features} features and the rows have {rows.n_features}: make the "
@@ -233,7 +233,7 @@ class ConfiguredMechanism(ABC, Generic[PlanType]):
         return plan
 
     def check_support(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> None:
-        """Refuse arguments that cannot work for any number of rows, and say what to use instead."""
+        """Raise for arguments that cannot work for any number of rows, and say what to use instead."""
         who = f"{self.noun} {self.name!r}"
         if budget.kind not in self.budget_kinds:
             refused, advice = f"{who} cannot spend a budget of {budget}", self.budget_advice()

@@ -338,7 +338,7 @@ def survey_units(
     unit = source.reading.privacy_unit
     assert unit is not None, "the table was opened for rows"
     rows, weight = _SurveyedUnits(source), source.reading.schema.sampling_weight
-    if unit.max_rows is None and weight is not None:
+    if weight is not None:
         return counts_of_units(rows, weight.bounds[1], weighted=True, threads=threads, on_block=on_block)
     return counts_of_units(rows, unit.rows_per_unit, threads=threads, on_block=on_block)
 

@@ -258,9 +258,9 @@ class GroupFilter(PrivacyFilter):
         return self._whole.draw(what, law, query, sensitivity, claim, group=self._level)
 
     def selection_key(self) -> SelectionKey:
-        """Refuse: a unit may have rows in several groups."""
+        """Raise: a unit may have rows in several groups."""
         raise InputTypeError("rows of units are not divided into groups")
 
     def close(self) -> Receipt:
-        """Refuse: the whole run is closed at once."""
+        """Raise: the whole run is closed at once."""
         raise InputTypeError("close the filter of the whole run")

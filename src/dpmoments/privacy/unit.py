@@ -161,7 +161,7 @@ class PrivacyUnit(Record):
 
 
 def require_unit(privacy_unit: object, schema: Schema, neighbors: Neighbors) -> None:
-    """Refuse an impossible privacy unit of tables of a schema before a row is read."""
+    """Raise unless a privacy unit suits tables of a schema; before a row is read."""
     if not isinstance(privacy_unit, PrivacyUnit):
         advice = ": dpm.PrivacyUnit('person_id', max_rows=5)"
         raise wrong_type("privacy_unit", "a dpmoments.PrivacyUnit", privacy_unit, advice=advice)

@@ -399,11 +399,8 @@ class WeightedRelease(ComputedRelease):
         mean = min(max(mean, count / max(rows, count)), 1.0)
         effective = count / mean if weight.is_released else rows / float(weight.design_effect)  # type: ignore[arg-type]
         effective = max(min(effective, rows), 1.0)
-        clipped = None
+        clipped = None if weight.population is None else max(1.0 - count * cap / weight.population, 0.0)
         unit = drawn.privacy.privacy_unit
-        by_weight = unit is None or unit.max_rows is None
-        if weight.population is not None and by_weight:  # else a unit's further rows do not count
-            clipped = max(1.0 - count * cap / weight.population, 0.0)
         times, stated = _times(drawn, effective), _stated(schema, effective / rows)
         units = (drawn.encoding.scale[:d] / schema.encoding().scale) * math.sqrt(times)
         values = {entry.name: getattr(drawn, entry.name) for entry in fields(MomentRelease)} | {
@@ -415,7 +412,7 @@ class WeightedRelease(ComputedRelease):
             "noise_model": None,
             "weighting": Weighting(
                 weight.name,
-                None if unit is None or unit.max_rows is not None else unit.column,
+                None if unit is None else unit.column,
                 weight.population,
                 count * cap,
                 effective,

@@ -230,7 +230,7 @@ def _parts_of(release: object) -> tuple[MomentRelease, ...]:
 
 
 def _check(parts: tuple[MomentRelease, ...]) -> None:
-    """Refuse releases that cannot be added up."""
+    """Raise for releases that cannot be added up."""
     if not parts:
         raise InputValueError("no releases to pool: pass a list, [release_a, release_b]")
     first = parts[0]

@@ -176,15 +176,15 @@ class Rows:
         asked = summary
         if self.shortened:
             asked = Prepared(summary, partial(_rows_in_unit_ball, missing=self.source.missing))
-        if self._weights is None:
+        if (weights := self._weights) is None:
             return self._summarized(asked)
         weighed = asked.is_weighted and self.selection is not None
-        weighted: Any = Weighted(asked, BEHIND if weighed else self._weights)
+        weighted: Any = Weighted(asked, BEHIND if weighed else weights)
         return cast("Result", weighted.total(self._summarized(weighted, weighed=weighed)))
 
     @property
     def _weights(self) -> WeightCells | None:
-        return WeightCells.of(self.schema.as_read)
+        return None if self.schema.sampling_weight is None else WeightCells.of(self.schema.as_read)
 
     def _summarized(self, asked: Summary[Running, Result], *, weighed: bool = False) -> Result:
         """Run one pass over the selected rows, or over all with bounded weights."""

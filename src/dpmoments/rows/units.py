@@ -431,9 +431,8 @@ class UnitCounts:
 
     units: int  # with `rows`: units that have a candidate, and candidates
     rows: int
-    units_over: (
-        int  # with `rows_of_units_over`: units with more candidates or weight than the limit, and their candidates
-    )
+    # units with more candidates, or weight, than the limit, and their candidates
+    units_over: int
     rows_of_units_over: int
     beyond: int  # candidates above the limit, summed over these units
     # sums over units of their weights up to the cap, and of the squares of these; 0 without weights

@@ -31,12 +31,10 @@ class WeightCells:
     released: bool  # false: the weight is no feature of what is summed
 
     @classmethod
-    def of(cls, schema: Schema) -> WeightCells | None:
-        """Return the cells of rows read by this schema, with a mean; None without a weight."""
-        found = [(column, slice) for column, slice in schema.columns_with_slices if isinstance(column, WeightColumn)]
-        if not found:
-            return None
-        ((column, features),) = found
+    def of(cls, schema: Schema) -> WeightCells:
+        """Return the cells of rows that are read by this schema, with a mean."""
+        column, features = next(pair for pair in schema.columns_with_slices if isinstance(pair[0], WeightColumn))
+        assert isinstance(column, WeightColumn)
         cap, offset = column.bounds[1], float(column.offset(True)[0])
         scale = float(schema.encoding().scale[features.start])
         return cls(features.start, offset / cap, scale / cap, column.released)

@@ -67,7 +67,7 @@ class RepeatedRows:
         return summarize_in_threads(summary, batches, lambda batch: batch, 1)
 
     def restricted(self, restriction: object) -> NoReturn:
-        """Refuse: groups of typical rows have no meaning."""
+        """Raise: groups of typical rows have no meaning."""
         raise NotImplementedError
 
 
@@ -96,7 +96,7 @@ class ImaginedRelease(MomentRelease):
     """Release of typical rows without noise: analyses read it, no file holds it."""
 
     def to_dict(self) -> NoReturn:
-        """Refuse: nothing was released."""
+        """Raise: nothing was released."""
         raise InputTypeError("an imagined release cannot be saved: nothing was released")
 
 

@@ -277,9 +277,9 @@ class Journey:
 
     def take_unit(self, form: Form) -> None:
         self._take("unit", form)
-        unit, neighbors, schema = self.unit, Neighbors.of(self.neighbors), self.schema
+        unit, neighbors = self.unit, Neighbors.of(self.neighbors)
         if unit is not None:
-            require_unit(unit, schema, neighbors)
+            require_unit(unit, self.schema, neighbors)
 
     def _take(self, step: str, form: Form) -> None:
         self.stated |= {name: form.get(name, "").strip() for name in SETTINGS[step]}

@@ -223,7 +223,7 @@ class CoinPressOptions:
         return [last_step_shares(n_steps, _LAST_SHARE[name]) for n_steps in lengths]
 
     def check_schedule_options(self) -> None:
-        """Refuse impossible options, and scale ``split`` to a sum of 1."""
+        """Raise for impossible options, and scale ``split`` to a sum of 1."""
         check_one_of("clip", self.clip, ("adaptive", "gaussian"))
         if self.steps is not None and (isinstance(self.steps, bool) or not 1 <= self.steps <= 1000):
             raise out_of_range("steps", self.steps, "a whole number from 1 to 1000")

@@ -157,7 +157,7 @@ class Coordinate(ColumnQueries):
 
 
 def require_workable_loss(loss: PrivacyBudget) -> None:
-    """Refuse a loss whose :func:`examined_mean` would have noise beyond the lattice."""
+    """Raise for a loss whose :func:`examined_mean` would have noise beyond the lattice."""
     # Before any row is read.
     choose_bits(noise_scale_for(_with_checks(loss)[0], total_sensitivity(Neighbors.REPLACE_ONE, loss).value))
 

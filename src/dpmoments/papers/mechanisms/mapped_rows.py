@@ -379,7 +379,7 @@ def first_count_error(rho: float, private: bool) -> float:
 
 
 def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
-    """Refuse a budget (and shares, if known) whose noise exceeds the lattice."""
+    """Raise for a budget (and shares, if known) whose noise exceeds the lattice."""
     # Before any row is read.
     smallest = rho * (min(shares) if shares is not None else _MIN_SHARE)
     # 6 is a little above twice the largest sensitivity of a step, 2√2 for rows augmented by w = 1.
