@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -135,8 +136,8 @@ def test_letters_of_every_script_are_left_to_the_browser() -> None:
 
 @pytest.mark.long
 def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> None:
-    before = dict(mpl.rcParams)
-    release = released(insecure_seed=None)
+    before, seeded = dict(mpl.rcParams), released()
+    release = replace(seeded, privacy=replace(seeded.privacy, private=True))  # digits follow the noise, which is fixed
     source = _report_page(release, regressions=["income ~ age + C(region)"], groups=[("region", "income")])
     assert dict(mpl.rcParams) == before
     page = Page(source)
