@@ -87,7 +87,7 @@ class LevelCoordinates:
         center = np.zeros(len(self.steps))
         for block in self.blocks:
             step = self.steps[block.start]
-            center[block.features] = step / block.size if block.complete else _middle(step, block.size)
+            center[block.features] = step / block.size if block.complete else _middle_step(step, block.size)
         return center / LATTICE
 
     @cached_property
@@ -198,7 +198,7 @@ class LevelCoordinates:
         if self._is_reduced(block):
             sizes = _contrast_steps(step, k)
             return [sum(size**2 for size in sizes[j:]) + (j * sizes[j - 1] if j else 0) ** 2 for j in range(k)]
-        middle = _middle(step, k)
+        middle = _middle_step(step, k)
         squares = [(step - middle) ** 2 + (k - 1) * middle**2]
         return squares if block.complete else [*squares, k * middle**2]
 
@@ -219,7 +219,7 @@ class LevelCoordinates:
                 sums = np.cumsum(counts, axis=0)[:-1]
                 parts.append((sums - order * counts[1:]) * np.array(sizes, dtype=object).reshape(-1, 1))
             else:
-                parts.append(rows - matrix[:1] * (_middle(self.steps[start], block.size) * fine))
+                parts.append(rows - matrix[:1] * (_middle_step(self.steps[start], block.size) * fine))
         return np.concatenate(parts)
 
 
@@ -229,7 +229,7 @@ def _step(value: float) -> int:
     return nearest if abs(value - nearest) <= _ON_LATTICE * value else math.ceil(value)
 
 
-def _middle(step: int, k: int) -> int:
+def _middle_step(step: int, k: int) -> int:
     """Return the center of a level that rows may lack: 1/k of its step, 1/2 if k is 1."""
     return round(step / max(k, 2))
 

@@ -23,7 +23,7 @@ _MAX_LOSS = 100.0
 """Largest loss: beyond it 1 is lost in e^ε + 1 in floating point."""
 _MAX_CURVES = 5_000
 """Max number of curves: more take minutes, and no mechanism composes as many draws."""
-_ROUNDING = 1e-10
+_MASS_ROUNDING = 1e-10
 """Addition to δ for rounding of second differences; the tests find less than a tenth of it."""
 
 
@@ -47,7 +47,7 @@ class ComposedCurve:
         """Return δ at an ε: never less than the draws have."""
         above = self.losses > epsilon
         beyond = -np.expm1(epsilon - self.losses[above])
-        return min(float(self.masses[above] @ beyond) + self.infinite + _ROUNDING, 1.0)
+        return min(float(self.masses[above] @ beyond) + self.infinite + _MASS_ROUNDING, 1.0)
 
 
 def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:

@@ -45,7 +45,7 @@ _WHOLE_FLOAT = r"\A(-?[0-9]+)\.0\z"
 
 Python's also matches before a final newline.
 """
-_UNREADABLE: bytes | None = b""
+_NO_ID: bytes | None = b""
 """Placeholder of an object that names no unit."""
 _EXACT_INTEGERS = {2: 2.0**11, 4: 2.0**24, 8: 2.0**53}
 """Magnitude below which each whole float is one integer, by the float's bytes."""
@@ -58,7 +58,7 @@ def unit_ids(cells: Any, column: str) -> Any:
     """
     with suppress(pa.ArrowException):  # whose message may quote a cell
         if isinstance(cells, np.ndarray):
-            result = read_objects(cells, _object_id, _UNREADABLE)
+            result = read_objects(cells, _object_id, _NO_ID)
             return pa.array([cell or None for cell in result], pa.large_binary())
         chunks = cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column) for chunk in chunks]
@@ -118,8 +118,8 @@ def nameless_cells(cells: Any) -> BoolArray:
     Their type is one that :func:`unit_ids` accepts.
     """
     if isinstance(cells, np.ndarray):
-        ids = read_objects(cells, _object_id, _UNREADABLE)
-        return np.array([found == _UNREADABLE for found in ids], dtype=np.bool_)
+        ids = read_objects(cells, _object_id, _NO_ID)
+        return np.array([found == _NO_ID for found in ids], dtype=np.bool_)
 
     def nameless(chunk: Any) -> BoolArray:
         return ~_whole_or_missing(chunk) if pa.types.is_floating(chunk.type) else np.zeros(len(chunk), dtype=bool)
@@ -148,9 +148,9 @@ def _object_id(cell: object) -> bytes | None:
     if isinstance(plain, float | np.floating):
         number = float(plain)
         limit = _EXACT_INTEGERS[min(plain.itemsize if isinstance(plain, np.floating) else 8, 8)]
-        return str(int(number)).encode() if number.is_integer() and abs(number) < limit else _UNREADABLE
+        return str(int(number)).encode() if number.is_integer() and abs(number) < limit else _NO_ID
     # Python refuses to write out integers of thousands of digits in decimal.
-    return str(plain).encode() if type(plain) is int and abs(plain) < 10**1000 else _UNREADABLE
+    return str(plain).encode() if type(plain) is int and abs(plain) < 10**1000 else _NO_ID
 
 
 def _plain_text(text: str) -> str:
