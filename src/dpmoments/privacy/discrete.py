@@ -24,11 +24,10 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputArithmeticError, out_of_range
 from dpmoments.privacy.entropy import SecureGenerator
 
-IntegerArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 WordSource = Callable[[int], Words]
 """Source of independent uniform 64-bit words."""

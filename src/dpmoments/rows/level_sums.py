@@ -20,9 +20,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
-from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers, RunningMoments
 from dpmoments.rows.lattice import Lattice
@@ -150,7 +149,6 @@ class OfEncodedRows(Adapted[Running, Result]):
 
 # The cells of Σz and Σzzᵀ, put together of counts and sums by level.
 
-IntegerArray = NDArray[np.int64]
 _Pack = tuple[int, ...]
 
 _PART_BITS = 14

@@ -6,13 +6,10 @@ import math
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.rows.lattice import EXACT
 
-BoolArray = NDArray[np.bool_]
-IntegerArray = NDArray[np.int64]
 RoundingConstants = tuple[FloatArray, bool, FloatArray, float, float, float]
 """Center, if subtracted, lattice units by feature, squared limit, beyond doubt, target."""
 CellConstants = tuple[FloatArray, BoolArray, BoolArray, float, float]

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.base.text_format import TextFormat
 from dpmoments.schema.cells.objects import NO_LEVEL
@@ -196,7 +195,6 @@ def _pattern(text_format: TextFormat) -> str:
 
 FARTHEST = 2**62
 """Max microseconds from 1970: 146,000 years, outside all bounds. Times beyond are clipped."""
-IntegerArray = npt.NDArray[np.int64]
 
 
 def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty: bool = False) -> TextCells:
