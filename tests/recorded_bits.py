@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 import dpmoments as dpm
 from contracts.cases import CASES, run_plan
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from support.table_forms import SCHEMA, TABLE
 
 SEEDS = (0, 1)

@@ -12,7 +12,7 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.peers.moments import RARE, Moments
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 
 __all__ = ["QUESTIONS", "Asked", "Line", "Truth"]
 

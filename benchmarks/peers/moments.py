@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpmoments import Schema
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 from dpmoments.rows.rows import Rows
 
 RARE = 0.03

@@ -118,7 +118,7 @@ def diffprivlib_direction(_: np.ndarray, epsilon: float) -> Callable[[], np.ndar
 def dpmoments_direction(_: np.ndarray, epsilon: float) -> Callable[[], np.ndarray]:
     """One draw at the same temperature, ε/4."""
     from dpmoments.papers.sphere import sample_bingham
-    from dpmoments.privacy.entropy import secure_generator
+    from dpmoments.privacy.sampling import secure_generator
 
     generator = secure_generator()
     return lambda: sample_bingham(epsilon / 4.0 * np.diag(SPECTRUM), None, generator)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import chosen
-from dpmoments.analysis import group_means, resolvability
+from dpmoments.analysis import confidence, group_means
 
 PAGE = EVIDENCE / "regression-coverage.md"
 BUDGETS = tuple((epsilon, delta) for delta in (0.0, 1e-6) for epsilon in (0.5, 1.0, 3.0))
@@ -231,7 +231,7 @@ def truth(name: str) -> dict[str, np.ndarray]:
 def measured(cell: tuple[str, float, float, int]) -> dict[str, tuple[int, int]]:
     """Return the numbers of estimable answers and of intervals that hold the truth, by kind."""
     warnings.simplefilter("ignore")
-    for module in (group_means, resolvability):  # p-values are found by bisection, and not asked for
+    for module in (group_means, confidence):  # p-values are found by bisection, and not asked for
         module.p_by_inversion = lambda _, shape: np.full(shape, np.nan)  # type: ignore[attr-defined]
     name, epsilon, delta, replications = cell
     rows, *schemas = table(name)

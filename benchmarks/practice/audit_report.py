@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import dpmoments
 from benchmarks.pages import EVIDENCE, write_page
 from dpmoments.audit import AuditResult
-from dpmoments.audit.settings import AuditSetting, audit_generator, audit_plan
+from dpmoments.audit.procedure import AuditSetting, audit_generator, audit_plan
 from dpmoments.noise import insecure_generator
-from dpmoments.rows.threads import usable_cores
+from dpmoments.rows.summary import usable_cores
 
 if TYPE_CHECKING:
     from contracts.faulty_mechanisms import Fault

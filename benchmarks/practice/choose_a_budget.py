@@ -15,10 +15,17 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import DOCS, write_part
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves import gaussian_epsilon, gaussian_noise_scale
-from dpmoments.privacy.curves.composed import PrivacyCurve, composed, laplace_delta, randomized_response_delta
-from dpmoments.privacy.curves.gaussian import gaussian_delta
-from dpmoments.privacy.curves.zcdp import zcdp_delta, zcdp_epsilon
+from dpmoments.privacy.curves import (
+    PrivacyCurve,
+    composed,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_noise_scale,
+    laplace_delta,
+    randomized_response_delta,
+    zcdp_delta,
+    zcdp_epsilon,
+)
 from dpmoments.releases.profile import Bound, RunCurve
 
 PAGE = DOCS / "choose-a-budget.md"

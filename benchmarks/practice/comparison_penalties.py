@@ -16,7 +16,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.analysis import classifiers, components
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 
 PENALTIES = (0.5, 1.0, 2.0, 3.0, 4.0)
 SHRINKAGES = (0.0, 0.01, 0.03, 0.1, 0.25, 1.0)

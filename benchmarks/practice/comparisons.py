@@ -22,7 +22,7 @@ import pyarrow as pa
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.typical_tables import DIABETES
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 
 LEVEL = 0.95
 POPULATION = 1_000_000

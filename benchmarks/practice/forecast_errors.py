@@ -21,7 +21,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import Made, chosen, made
-from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.planning.forecast_noise import ForecastNoise
 
 DESIGN = (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import dpmoments as dpm
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 
 LEVEL = 0.95
 INTERVALS = {1: 400, 5: 300, 20: 500}

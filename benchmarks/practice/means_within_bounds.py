@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 
 TRIALS = 100
 BUDGETS: dict[str, dict[str, Any]] = {

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import dpmoments as dpm
-from dpmoments.papers.mechanisms.comparisons import PaperLaplace
+from dpmoments.papers.mechanisms.eigenvectors import PaperLaplace
 
 OUTPUT = Path(__file__).parents[2] / "docs" / "evidence" / "images" / "one-release.png"
 EPSILONS = [0.1, 0.2, 0.5, 1.0, 2.0, 4.0]

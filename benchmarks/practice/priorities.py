@@ -17,7 +17,7 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.comparison.errors import Truth
 from benchmarks.practice.tables import chosen, made
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 
 BUDGETS: dict[str, dict[str, float]] = {"ε = 1": {"epsilon": 1.0}, "(1, 10⁻⁹)": {"epsilon": 1.0, "delta": 1e-9}}
 TABLES = {"items-12x4-5000": "q0", "mixed-dependent-1000": "c0", "loose-10000": "x0"}

@@ -22,15 +22,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.pages import EVIDENCE, write_part
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 from dpmoments.datasets import adult
 from dpmoments.mechanisms import Gaussian, MatrixLaplace, Standardized
 from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, PrivacyRequest
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.request import PrivacyRequest
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.columns import Boolean, Numeric

@@ -22,7 +22,7 @@ import pandas as pd
 import dpmoments as dpm
 from dpmoments.analysis.description import described
 from dpmoments.analysis.group_means import means_by
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 
 # Frozen before the first sample was drawn.
 SAMPLES, COSTS, SIZES, BUDGETS, SEED = 200, 8, (3_000, 10_000, 1_000), (0.5, 1.0, 3.0), 54

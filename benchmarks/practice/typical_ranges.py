@@ -21,7 +21,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import Column, Numeric
 from dpmoments.schema.schema import Schema
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpmoments as dpm
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import Numeric
 from dpmoments.schema.schema import Schema
 

@@ -31,7 +31,7 @@ from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.rows import kernel
 from dpmoments.rows.compiled import MAX_FEATURES, why_not_compiled
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.threads import usable_cores
+from dpmoments.rows.summary import usable_cores
 
 TARGETS = {10: (2.5, 3.0), 50: (1.3, None), 100: (1.3, None), 500: (1.3, None)}
 ROWS = {10: 2_000_000, 50: 1_000_000, 100: 1_000_000, 500: 100_000}

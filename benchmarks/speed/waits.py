@@ -43,8 +43,7 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.speed import engines, releases
 from benchmarks.speed.kernel import processor
-from dpmoments.privacy.discrete import discrete_gaussian
-from dpmoments.privacy.entropy import SecureGenerator
+from dpmoments.privacy.sampling import SecureGenerator, discrete_gaussian
 from dpmoments.rows.compiled import why_not_compiled
 from dpmoments.rows.rows import Rows
 

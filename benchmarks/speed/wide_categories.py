@@ -40,7 +40,7 @@ from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.level_sums import OfEncodedRows
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.source import LocalSource
-from dpmoments.rows.threads import summarize_in_threads
+from dpmoments.rows.summary import summarize_in_threads
 
 MECHANISMS: dict[str, dict[str, Any]] = {
     "gaussian": {"rho": 0.5},

@@ -27,8 +27,8 @@ from benchmarks.papers.sheffet.techniques import (
 from benchmarks.papers.summed_once import SummedOnce
 from scipy import stats
 
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 
 ADD_REMOVE = Neighbors.ADD_REMOVE

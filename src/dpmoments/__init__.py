@@ -15,7 +15,7 @@ _BY_MODULE = {
     "base.databases": ("DatabaseQuery",),
     "base.errors": ("BudgetExceededError", "LedgerError"),
     "base.table_files": ("EngineFiles",),
-    "base.text_format": ("TextFormat",),
+    "base.text_files": ("TextFormat",),
     "planning.forecast": ("forecast", "forecast_counts", "forecast_mean"),
     "planning.preflight": ("Preflight", "preflight"),
     "privacy.budget": ("PrivacyBudget",),

@@ -7,7 +7,7 @@ from dpmoments.base.databases import DatabaseQuery as DatabaseQuery
 from dpmoments.base.errors import BudgetExceededError as BudgetExceededError
 from dpmoments.base.errors import LedgerError as LedgerError
 from dpmoments.base.table_files import EngineFiles as EngineFiles
-from dpmoments.base.text_format import TextFormat as TextFormat
+from dpmoments.base.text_files import TextFormat as TextFormat
 from dpmoments.papers import bounds
 from dpmoments.papers import metrics as metrics
 from dpmoments.planning.forecast import forecast as forecast

@@ -10,14 +10,13 @@ from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel as AdditiveModel
 from dpmoments.moments.models import NoiseModel as NoiseModel
 from dpmoments.moments.terms import NoiseTerm as NoiseTerm
-from dpmoments.privacy.discrete import discrete_gaussian as discrete_gaussian
-from dpmoments.privacy.discrete import discrete_laplace as discrete_laplace
-from dpmoments.privacy.entropy import SecureGenerator as SecureGenerator
-from dpmoments.privacy.entropy import insecure_generator
-from dpmoments.privacy.entropy import secure_generator as secure_generator
-from dpmoments.privacy.matrices import isotropic as isotropic
-from dpmoments.privacy.matrices import matrix_laplace
-from dpmoments.privacy.matrices import symmetric_gaussian as symmetric_gaussian
+from dpmoments.privacy.sampling import SecureGenerator as SecureGenerator
+from dpmoments.privacy.sampling import discrete_gaussian as discrete_gaussian
+from dpmoments.privacy.sampling import discrete_laplace as discrete_laplace
+from dpmoments.privacy.sampling import insecure_generator, matrix_laplace
+from dpmoments.privacy.sampling import isotropic as isotropic
+from dpmoments.privacy.sampling import secure_generator as secure_generator
+from dpmoments.privacy.sampling import symmetric_gaussian as symmetric_gaussian
 
 __all__ = ["NoiseLaw", "insecure_generator", "matrix_laplace", "sample_bingham"]  # noqa: F822
 

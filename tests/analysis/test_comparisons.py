@@ -15,14 +15,13 @@ import pytest
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
-from dpmoments.analysis import confidence, cross_table, resolvability
+from dpmoments.analysis import confidence, cross_table
 from dpmoments.analysis.answers import Answer, Column
-from dpmoments.analysis.confidence import score_test
+from dpmoments.analysis.confidence import NOT_ESTIMABLE, score_test
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.cross_table import _rounded_to_margins
 from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels
 from dpmoments.analysis.group_means import GroupSums, Levels
-from dpmoments.analysis.resolvability import NOT_ESTIMABLE
 from dpmoments.moments.cells import GaussianCells
 from dpmoments.moments.law import NoiseLaw
 from support.drawn_releases import planted
@@ -528,10 +527,10 @@ def test_cells_that_noise_does_not_distinguish_from_empty_ones_are_below_their_l
     held, found = cells_below(150)
     assert held >= 0.95
     assert found <= 0.05
-    with planted(resolvability.hidden_by_noise, "deviations_for(0.95,", "0.1 * deviations_for(0.95,"):
+    with planted(confidence.hidden_by_noise, "deviations_for(0.95,", "0.1 * deviations_for(0.95,"):
         assert cells_below(150)[0] < 0.95
     with planted(
-        resolvability.hidden_by_noise,
+        confidence.hidden_by_noise,
         "~holds_among_all(p, np.ones(p.shape) if counts_as is None else counts_as, 0.95)",
         "~(p < 0.05)",
     ):

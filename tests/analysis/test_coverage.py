@@ -36,7 +36,6 @@ from dpmoments.analysis import (
     normal_equations,
     regression_results,
     regressors,
-    resolvability,
     robust_errors,
     synthetic,
 )
@@ -1109,7 +1108,7 @@ def test_a_correlation_of_no_comparisons_is_that_of_one() -> None:
     law = template(NUMBERS, rho=14.0).noise
     assert law is not None
     variances = np.array([1e-4]), np.array([1e-4])
-    assert resolvability.smallest_seen(*variances, 0, law) == resolvability.smallest_seen(*variances, 1, law)
+    assert confidence.smallest_seen(*variances, 0, law) == confidence.smallest_seen(*variances, 1, law)
 
 
 def score_at_the_quantile() -> float:

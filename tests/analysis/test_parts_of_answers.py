@@ -41,6 +41,7 @@ from dpmoments.analysis.answers import (
     rounded_cells,
 )
 from dpmoments.analysis.confidence import (
+    NOT_CLEAR_NOISE,
     Estimate,
     fieller_interval,
     format_probability,
@@ -52,9 +53,6 @@ from dpmoments.analysis.group_tests import AnalysisOfVariance
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.resolvability import (
-    NOT_CLEAR_NOISE,
-)
 from dpmoments.moments.cells import CountNoise
 from dpmoments.moments.models import MomentInterval
 from support.drawn_releases import drawn, template

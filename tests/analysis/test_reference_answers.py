@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_info
 
 import dpmoments as dpm
 from dpmoments.analysis import components as structure
-from dpmoments.analysis import resolvability
+from dpmoments.analysis import confidence
 from dpmoments.analysis.answers import Answer
 from dpmoments.analysis.classifiers import naive_bayes
 from dpmoments.analysis.cross_table import CountTable
@@ -414,7 +414,7 @@ OTHERS: Mapping[str, Callable[[], Any]] = {
 
 # What is compared ---------------------------------------------------------------------------------------------------------------
 
-PHRASES = {value: name for name, value in vars(resolvability).items() if isinstance(value, str) and name.isupper()}
+PHRASES = {value: name for name, value in vars(confidence).items() if isinstance(value, str) and name.isupper()}
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|[−-]?∞|–")
 
 

@@ -13,7 +13,7 @@ import pytest
 import scipy
 
 import dpmoments as dpm
-from dpmoments.analysis import resolvability
+from dpmoments.analysis import confidence
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.moments.cells import CellFamily, GaussianCells, IsotropicCells, LaplaceCells, MatrixLaplaceCells
 from dpmoments.moments.law import NoiseLaw
@@ -30,7 +30,7 @@ def test_the_monotone_interpolant_is_that_of_scipy(size: int) -> None:
         x = np.sort(rng.normal(size=size))
         at = np.concatenate([x, rng.uniform(x[0], x[-1], 50)])
         expected = scipy.interpolate.PchipInterpolator(x, values)(at)
-        np.testing.assert_allclose(resolvability._monotone(x, values)(at), expected, atol=1e-13)
+        np.testing.assert_allclose(confidence._monotone(x, values)(at), expected, atol=1e-13)
 
 
 FAMILIES = [GaussianCells(), LaplaceCells(), MatrixLaplaceCells(4), IsotropicCells(4)]
@@ -43,21 +43,21 @@ def test_p_is_what_the_interval_that_touches_zero_leaves(family: CellFamily, lev
     privacy = np.array([0.0, 0.3, 0.7, 1.0])
     sampling = 1.0 - privacy
     reach = deviations_for(level, law, privacy, sampling)
-    found = resolvability.p_values(reach, privacy, sampling, law)
+    found = confidence.p_values(reach, privacy, sampling, law)
     np.testing.assert_allclose(found, 1.0 - level, rtol=0.02)
     if level == 0.95:  # a p-value below .05 and an interval without 0 are the same statement
-        outside = resolvability.p_values(reach * (1 + 1e-6), privacy, sampling, law)
-        inside = resolvability.p_values(reach * (1 - 1e-6), privacy, sampling, law)
+        outside = confidence.p_values(reach * (1 + 1e-6), privacy, sampling, law)
+        inside = confidence.p_values(reach * (1 - 1e-6), privacy, sampling, law)
         assert (outside < 0.05).all()
         assert (inside > 0.05).all()
 
 
 def test_unknown_noise_has_no_p() -> None:
-    assert np.isnan(resolvability.p_values(np.ones(2), np.ones(2), np.ones(2), None)).all()
+    assert np.isnan(confidence.p_values(np.ones(2), np.ones(2), np.ones(2), None)).all()
 
 
 def _holds(p: np.ndarray, counts_as: np.ndarray | None = None) -> np.ndarray:
-    return resolvability.holds_among_all(p, np.ones(p.shape) if counts_as is None else counts_as, 0.95)
+    return confidence.holds_among_all(p, np.ones(p.shape) if counts_as is None else counts_as, 0.95)
 
 
 def _holm_by_steps(p: np.ndarray, counts_as: np.ndarray, rate: float = 0.05) -> np.ndarray:
@@ -94,16 +94,16 @@ def test_one_table_in_twenty_holds_a_false_statement() -> None:
 def test_what_is_forecast_is_seen_in_four_of_five() -> None:
     m, deviation, tables = 20, 0.3, 4_000
     none, sampling, normal = np.zeros(1), np.array([deviation**2]), _law(GaussianCells())
-    effect = float(resolvability.smallest_seen(none, sampling, m, normal)[0])
+    effect = float(confidence.smallest_seen(none, sampling, m, normal)[0])
     rng = np.random.default_rng(2)
     estimate = rng.normal(0.0, deviation, (tables, m))
     estimate[:, 0] += effect
     p = 2.0 * scipy.stats.norm.sf(np.abs(estimate) / deviation)
     seen = np.mean([_holds(row)[0] for row in p])
     assert 0.78 < seen < 0.83
-    alone = float(resolvability.smallest_seen(none, sampling, 1, normal)[0])
+    alone = float(confidence.smallest_seen(none, sampling, 1, normal)[0])
     assert alone == pytest.approx(deviation * (1.959964 + 0.841621), rel=1e-6)
-    heavy = resolvability.smallest_seen(sampling, none, m, _law(LaplaceCells()))
+    heavy = confidence.smallest_seen(sampling, none, m, _law(LaplaceCells()))
     assert heavy[0] > 1.2 * effect  # Laplace tails reach further
 
 
@@ -130,7 +130,7 @@ def test_forecast_correlations_are_seen_in_releases(mechanism: str, n: int, epsi
 
 
 def test_the_reason_is_the_larger_part() -> None:
-    verdicts = resolvability.sign_verdicts(
+    verdicts = confidence.sign_verdicts(
         np.array([0.4, -0.4, 0.01, 0.01, 0.2, 0.9]),
         np.array([0.04, 1e-9, 0.5, 0.5, np.nan, 0.5]),
         np.array([1.0, 1.0, 2.0, 1.0, 1.0, 1.0]),
@@ -143,15 +143,13 @@ def test_the_reason_is_the_larger_part() -> None:
 
 
 def test_equal_parts_are_called_noise() -> None:
-    assert (
-        resolvability.not_clear(1.0, 1.0) == resolvability.not_clear(1.0 + 1e-9, 1.0) == resolvability.NOT_CLEAR_NOISE
-    )
-    assert resolvability.not_clear(1.0, 1.0 + 1e-9) == resolvability.NOT_CLEAR_ROWS
+    assert confidence.not_clear(1.0, 1.0) == confidence.not_clear(1.0 + 1e-9, 1.0) == confidence.NOT_CLEAR_NOISE
+    assert confidence.not_clear(1.0, 1.0 + 1e-9) == confidence.NOT_CLEAR_ROWS
 
 
 def test_estimable_is_half_of_what_was_public() -> None:
     lower, upper = np.array([-0.49, -0.5, -np.inf, np.nan]), np.array([0.49, 0.5, 0.0, 0.1])
-    assert resolvability.estimable(lower, upper, -1.0, 1.0).tolist() == [True, False, False, False]
+    assert confidence.estimable(lower, upper, -1.0, 1.0).tolist() == [True, False, False, False]
 
 
 def _groups(seed: int, epsilon: float = 1.0, *, differ: bool = False) -> dpm.MomentRelease:

@@ -43,8 +43,7 @@ from dpmoments.audit.events import (
     run_repeatedly,
 )
 from dpmoments.audit.exact import _bingham_log_normalizer
-from dpmoments.audit.procedure import MeasuredLaw
-from dpmoments.audit.settings import audit_generator, audit_plan, configuration
+from dpmoments.audit.procedure import MeasuredLaw, audit_generator, audit_plan, configuration
 from dpmoments.cli import main
 from dpmoments.mechanisms import IterativeEigenvectors
 from dpmoments.mechanisms.registry import MECHANISMS
@@ -54,8 +53,8 @@ from dpmoments.papers.laws import GaussianDraw
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_epsilon
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator, secure_generator
 from dpmoments.privacy.sensitivity import count, gram_entrywise_l1, gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -652,7 +651,7 @@ def test_what_cannot_be_audited_says_so() -> None:
 
 
 def test_slow_mechanisms_get_less_effort_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmoments.audit.settings.audit", lambda *_, effort, **__: effort)
+    monkeypatch.setattr("dpmoments.audit.procedure.audit", lambda *_, effort, **__: effort)
     efforts = {s.mechanism.name: s.run(insecure_generator(0)) for s in audit_plan()[0]}
     slow = {name for name, effort in efforts.items() if effort is not None}
     assert slow == {"iterative-eigenvectors", "kapralov-talwar", "log-scale-histogram"}

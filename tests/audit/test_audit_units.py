@@ -13,14 +13,13 @@ import dpmoments as dpm
 from dpmoments.audit import AuditEffort, AuditResult, audit
 from dpmoments.audit.events import repeated_units
 from dpmoments.audit.pairs import neighboring_pairs, unit_pairs
-from dpmoments.audit.procedure import _worst_exact, make_trials
-from dpmoments.audit.settings import audit_plan
+from dpmoments.audit.procedure import _worst_exact, audit_plan, make_trials
 from dpmoments.cli import main
 from dpmoments.mechanisms import Gaussian, Laplace
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import UnitSelection

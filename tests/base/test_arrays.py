@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmoments.base.arrays import bordered, first_largest, largest_first, leading_positive
+from dpmoments.base.values import bordered, first_largest, largest_first, leading_positive
 
 
 def test_sizes_that_differ_by_rounding_keep_their_order() -> None:

@@ -13,8 +13,7 @@ import typer.main
 
 import dpmoments as dpm
 from dpmoments.analysis.released import needs_mean
-from dpmoments.base.text_format import TextFormat
-from dpmoments.base.text_reading import other_delimiter
+from dpmoments.base.text_files import TextFormat, other_delimiter
 from dpmoments.cli import main
 from dpmoments.cli.options import Option, options_of
 from dpmoments.schema.document import parse_yaml

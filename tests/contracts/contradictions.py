@@ -22,7 +22,7 @@ import pandas as pd
 from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
-from dpmoments.analysis.resolvability import NOISE_UNKNOWN, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, UNCLEAR, largest_holding
+from dpmoments.analysis.confidence import NOISE_UNKNOWN, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, UNCLEAR, largest_holding
 from dpmoments.datasets import adult, airfoil
 from dpmoments.plots.intervals import chart_of_findings
 from dpmoments.reporting import sections

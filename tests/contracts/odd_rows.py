@@ -295,7 +295,7 @@ ODD_UNITS: dict[str, tuple[Any, bytes | None]] = {
     "array": (_array(7), None),
     "hostile object": (Hostile(), None),
 }
-"""A cell that tells people apart, and whose it is: the bytes of ``dpmoments.schema.cells.units``, None for nobody's."""
+"""A cell that tells people apart, and whose it is: the bytes of ``dpmoments.schema.cell_reading``, None for nobody's."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

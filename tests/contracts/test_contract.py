@@ -14,7 +14,7 @@ from dpmoments.base.values import from_plain, to_plain
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
+from dpmoments.privacy.sampling import insecure_generator, secure_generator
 from dpmoments.privacy.unit import Neighbors
 from support.rows_read_once import RowsReadOnce
 from support.said import refused

@@ -51,7 +51,7 @@ from contracts.odd_rows import (
 )
 from dpmoments import estimators
 from dpmoments.base.table_files import _COMPRESSIONS, ENGINES, FEATHER_ENDINGS, PARQUET_ENDINGS
-from dpmoments.base.text_format import CSV_DELIMITERS, TextFormat
+from dpmoments.base.text_files import CSV_DELIMITERS, TextFormat
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import opening
@@ -859,7 +859,7 @@ def test_a_reader_that_infers_is_found(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_units_told_apart_by_the_whole_column_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpmoments.schema.cells.units import unit_ids
+    from dpmoments.schema.cell_reading import unit_ids
 
     def by_looks(cells: Any, column: str, **how: Any) -> Any:
         found = unit_ids(cells, column, **how)

@@ -37,7 +37,7 @@ import sys
 import dpmoments
 print(*sys.modules)
 dpmoments.noise.secure_generator()
-dpmoments.privacy.curves.gaussian.gaussian_epsilon(1e-6, 1.0, 1.0)
+dpmoments.privacy.curves.gaussian_epsilon(1e-6, 1.0, 1.0)
 print(*sys.modules)
 """
 ANALYST = """

@@ -30,9 +30,9 @@ from dpmoments.papers.mechanisms import (
 )
 from dpmoments.papers.mechanisms import variance_aware as variance_aware_module
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import MatrixLaplaceDraw
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import count_l1, gram_frobenius, gram_nuclear, rank_score
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

@@ -16,7 +16,7 @@ from contracts.contradictions import Found, tables
 from contracts.pictures import pictures_of
 from contracts.printed import Asked
 from contracts.test_printed import budgets, visits_release
-from dpmoments.plots import association, intervals, spectrum
+from dpmoments.plots import intervals, pictures
 from dpmoments.reporting import sections
 from dpmoments.schema.dates import Date
 from support.drawn_releases import planted
@@ -80,9 +80,9 @@ def test_dates_are_drawn_as_dates(tmp_path: Path) -> None:
             "(value - low) / (high - low)",
             "(value - low) / (high - low) * (0.9 + 0.1 * value)",
         ),
-        (association.draw_association, "{each.correlation:+.2f}", "{-each.correlation:+.2f}"),
-        (association.title_of_relations, "clear:,", "clear + 1:,"),
-        (spectrum.draw_spectrum, "shown = np.maximum(drawn", "shown = 1.2 * np.maximum(drawn"),
+        (pictures.draw_association, "{each.correlation:+.2f}", "{-each.correlation:+.2f}"),
+        (pictures.title_of_relations, "clear:,", "clear + 1:,"),
+        (pictures.draw_spectrum, "shown = np.maximum(drawn", "shown = 1.2 * np.maximum(drawn"),
         (sections._share, "IntervalLine(name, share,", "IntervalLine(name, 1.01 * share,"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,

@@ -23,7 +23,7 @@ from dpmoments.privacy.accounts import Losses, ReservedCost
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.grants import Grant
 from dpmoments.privacy.origin import GroupOfRows, LedgerEntry, ReleaseOrigin
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.receipt import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 UNIT = PrivacyUnit("person_id", max_rows=3)

@@ -17,8 +17,8 @@ from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.audit.verification import checks
 from dpmoments.base.message import Message
 from dpmoments.privacy import origin
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.releases.disclosed import MessageWarning
 from support.said import codes
 

@@ -26,7 +26,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.papers.mechanisms.wishart_sampling import JohnsonLindenstrauss, PaddedGramPlan
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

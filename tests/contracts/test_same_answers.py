@@ -11,7 +11,7 @@ import pytest
 import dpmoments as dpm
 from contracts.analyses import AnalysisCase, Numbers, released
 from contracts.comparison_cases import EVERY_ANALYSIS
-from dpmoments.base.arrays import directions_of, leading_positive
+from dpmoments.base.values import directions_of, leading_positive
 from dpmoments.cli.analyses import analyses
 from support.drawn_releases import drawn, nudged, planted, template
 

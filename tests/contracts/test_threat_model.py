@@ -24,10 +24,9 @@ import dpmoments as dpm
 from contracts.cases import CASES, COMPARISONS, MEAN_CASES
 from dpmoments.audit.replay import Exchange, Recorder, Replayer
 from dpmoments.cli import main
-from dpmoments.privacy import entropy, origin
-from dpmoments.privacy.discrete import discrete_gaussian
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
+from dpmoments.privacy import origin, sampling
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import discrete_gaussian, insecure_generator, secure_generator
 from dpmoments.rows.rows import Rows
 from support.forged_files import forge
 
@@ -347,7 +346,7 @@ def test_every_bit_of_the_key_comes_from_the_operating_system(monkeypatch: pytes
             asked.append(size)
             return key
 
-        monkeypatch.setattr(entropy.os, "urandom", urandom)
+        monkeypatch.setattr(sampling.os, "urandom", urandom)
         noise = secure_generator().standard_normal(4).tobytes()
         assert asked == [16]
         return noise

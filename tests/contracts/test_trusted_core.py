@@ -84,7 +84,7 @@ def outside(known: dict[str, str]) -> list[str]:
 def test_nothing_outside_the_trusted_core_draws_noise_or_sees_a_row() -> None:
     assert outside(dict(SOURCES)) == []
     repair = "dpmoments.moments.repair"
-    for planted in ("from dpmoments.rows.rows import Rows", "from dpmoments.privacy import discrete"):
+    for planted in ("from dpmoments.rows.rows import Rows", "from dpmoments.privacy import sampling"):
         assert outside(dict(SOURCES) | {repair: f"{SOURCES[repair]}\n{planted}\n"}) == [repair], planted
 
 

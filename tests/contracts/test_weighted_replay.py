@@ -12,17 +12,15 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.replay import replay
 from dpmoments.mechanisms.additive import Gaussian, Isotropic, Laplace, MatrixLaplace
-from dpmoments.mechanisms.base import Mechanism
+from dpmoments.mechanisms.base import Mechanism, UnitsPlan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.standardized import Standardized
-from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.marginal_sums import LengthSummary
+from dpmoments.rows.histogram import LengthSummary
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.units import UnitSelection
-from dpmoments.rows.weighted import WeightCells
+from dpmoments.rows.units import UnitSelection, WeightCells
 from dpmoments.schema.schema import Schema
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE

@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 
 import dpmoments as dpm
 from contracts.odd_rows import NotHeldError
-from dpmoments.schema.cells.objects import ColumnTable, declared_column
+from dpmoments.schema.cells import ColumnTable, declared_column
 from support.databases import sqlite_file
 from support.table_forms import arrow_file, duckdb_connection, parquet
 from support.workbooks import workbook

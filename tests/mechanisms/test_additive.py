@@ -17,7 +17,7 @@ from dpmoments.mechanisms.additive import (
     choose_bits,
 )
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian, PaperLaplace
+from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian, PaperLaplace
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors

@@ -16,7 +16,7 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.coinpress import CoinPressPlan
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.encoding import RoughScale
 from support.said import refused

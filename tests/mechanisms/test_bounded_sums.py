@@ -11,15 +11,14 @@ from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.means import bounded_sums
-from dpmoments.mechanisms.means.bounded_sums import BoundedSums, GaussianSumsPlan, KNormSumsPlan
+from dpmoments.mechanisms.means import base
+from dpmoments.mechanisms.means.base import BoundedSums, GaussianSumsPlan, KNormSumsPlan
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.models import MeanModel
 from dpmoments.noise import insecure_generator
-from dpmoments.privacy.distances import Norm, query_distance
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.sensitivity import sums_in_body
+from dpmoments.privacy.sensitivity import Norm, query_distance, sums_in_body
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.drawn_releases import planted
@@ -142,7 +141,7 @@ def test_the_stated_noise_is_that_of_the_mean(budget: dict[str, Any]) -> None:
 
     values = np.random.default_rng(1).uniform(-1, 1, (400, 4)) ** 2
     assert within(z_squares(values, **budget))
-    stated = KNormSumsPlan.sum_deviations.fget if "epsilon" in budget else bounded_sums._CountAndSums.mean
+    stated = KNormSumsPlan.sum_deviations.fget if "epsilon" in budget else base._CountAndSums.mean
     faulty = ("return ", "return 0.7 * ") if "epsilon" in budget else ("scale / n_rows", "0.7 * scale / n_rows")
     with planted(stated, *faulty):
         assert not within(z_squares(values, **budget))

@@ -15,11 +15,10 @@ import pytest
 import dpmoments as dpm
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
-from dpmoments.mechanisms.found_levels import FindingPlan
+from dpmoments.mechanisms.counts import FindingPlan
 from dpmoments.noise import insecure_generator
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget, PrivacyRequest
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.releases.statements import describe_composition

@@ -20,13 +20,12 @@ from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import Check, checks
 from dpmoments.mechanisms import Gaussian, Isotropic, Laplace, MatrixLaplace
 from dpmoments.mechanisms.additive import augmented_gram
-from dpmoments.mechanisms.level_coordinates import LevelCoordinates
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.shape import LevelCoordinates, MomentShape
 from dpmoments.moments.models import CenteredLevelsModel, NoiseModel
-from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
+from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.laws import attains
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import gram_frobenius, gram_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -352,7 +351,7 @@ def test_the_number_of_rows_of_one_column_is_not_thrown_away(
 
     assert all(ratio(k) < 3.0 for k in (2, 3, 8, 20, 60))
     # planted fault: the number of rows as if blocks told it
-    monkeypatch.setattr("dpmoments.mechanisms.level_coordinates._COUNT_WEIGHT", 0.0)
+    monkeypatch.setattr("dpmoments.mechanisms.shape._COUNT_WEIGHT", 0.0)
     assert ratio(8) > 100.0
 
 

@@ -14,11 +14,9 @@ from dpmoments.mechanisms.additive import MAX_NOISE, AdditivePlan, choose_bits
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.laws import AdditiveWishartDraw
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import IsotropicDraw, MatrixLaplaceDraw
-from dpmoments.privacy.matrices import matrix_laplace
-from dpmoments.privacy.sampling import _round_to_lattice, noised
+from dpmoments.privacy.sampling import _round_to_lattice, insecure_generator, matrix_laplace, noised
 from support.rows_read_once import RowsReadOnce
 from support.said import refused
 

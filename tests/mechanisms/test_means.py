@@ -18,8 +18,8 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.log_scale_histogram import ColumnQueries, choose
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator, secure_generator
 from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows

@@ -16,7 +16,7 @@ from dpmoments.papers.mechanisms import coinpress_mean
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean
 from dpmoments.papers.mechanisms.coordinatewise import SymmetricQuantilesPlan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from support.said import Said, refused

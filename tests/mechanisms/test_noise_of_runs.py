@@ -33,9 +33,9 @@ from dpmoments.moments.models import AdditiveModel
 from dpmoments.moments.repair import Repair
 from dpmoments.papers.mechanisms.eigenvectors import projected_cells, subtracted_cells
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.rows.rows import Rows

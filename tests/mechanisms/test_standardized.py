@@ -18,12 +18,11 @@ import dpmoments as dpm
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
 from dpmoments.mechanisms import Standardized, standardized
-from dpmoments.mechanisms.row_coordinates import LatticeCoordinates, RowCoordinates
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.shape import LatticeCoordinates, MomentShape, RowCoordinates
 from dpmoments.moments.models import StandardizedModel
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
-from dpmoments.rows.marginal_sums import MarginalSummary
+from dpmoments.privacy.sampling import insecure_generator
+from dpmoments.rows.histogram import MarginalSummary
 from dpmoments.rows.rows import Rows
 from support.said import refused
 

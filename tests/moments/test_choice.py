@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmoments.privacy.discrete import choose_by_score
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
+from dpmoments.privacy.sampling import choose_by_score, insecure_generator, secure_generator
 
 LIMIT, UNSEEDED_LIMIT = 1e-4, 1e-7
 """As in `tests/moments/test_noise_laws.py`: bits of the operating system cannot be seeded."""

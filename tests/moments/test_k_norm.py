@@ -15,15 +15,16 @@ from scipy import stats
 
 from dpmoments.moments.cells import KNormCells, LaplaceCells, sum_quantile
 from dpmoments.moments.models import MeanModel
-from dpmoments.privacy.discrete import (
+from dpmoments.privacy.laws import KNorm
+from dpmoments.privacy.sampling import (
     _below,
     _point_of_cross_polytope,
     _points_by_nonzeros,
     _uniform_integer,
+    insecure_generator,
     k_norm,
+    secure_generator,
 )
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
-from dpmoments.privacy.laws import KNorm
 from support.drawn_releases import planted
 from support.said import refused
 

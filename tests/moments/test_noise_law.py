@@ -26,10 +26,10 @@ from dpmoments.moments.cells import (
 )
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel, NoiseModel
-from dpmoments.papers.cells import WishartCells, gamma_quantile
-from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
+from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian
+from dpmoments.papers.models import WishartCells, gamma_quantile
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from support.noise_models import additive, gaussian, laplace
 from support.opened_filter import Unchecked
 from support.said import refused

@@ -10,9 +10,16 @@ import pytest
 from scipy import stats
 
 from dpmoments.papers.sampling import inverse_wishart, wishart
-from dpmoments.privacy.discrete import _MAX_SCALE, discrete_gaussian, discrete_laplace
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
-from dpmoments.privacy.matrices import isotropic, matrix_laplace, symmetric_gaussian
+from dpmoments.privacy.sampling import (
+    _MAX_SCALE,
+    discrete_gaussian,
+    discrete_laplace,
+    insecure_generator,
+    isotropic,
+    matrix_laplace,
+    secure_generator,
+    symmetric_gaussian,
+)
 from support.said import refused
 
 pytestmark = pytest.mark.long

@@ -31,15 +31,15 @@ from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, NoiseModel, PooledModel
 from dpmoments.moments.spectral import SpectralNoise
 from dpmoments.moments.terms import NoiseTerm, ScaleTerm
-from dpmoments.papers.cells import WishartCells
 from dpmoments.papers.models import (
     InverseNormalModel,
     LastStepModel,
     ReleasedBasisModel,
     ScaledWishartModel,
+    WishartCells,
     WishartModel,
 )
-from dpmoments.privacy.matrices import matrix_laplace, symmetric_gaussian
+from dpmoments.privacy.sampling import matrix_laplace, symmetric_gaussian
 from references.plain_rotated_noise import RotatedNoise, plain_law
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused

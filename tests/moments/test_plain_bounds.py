@@ -25,10 +25,15 @@ from dpmoments.moments.cells import (
     gamma_difference_quantile,
     sum_quantile,
 )
-from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
 from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, MeanModel
-from dpmoments.papers.cells import WishartCells, gamma_quantile, wishart_eigenvalue_range, wishart_frobenius_quantile
-from dpmoments.papers.models import LastStepModel
+from dpmoments.moments.spectral import normal_norm_quantile
+from dpmoments.papers.models import (
+    LastStepModel,
+    WishartCells,
+    gamma_quantile,
+    wishart_eigenvalue_range,
+    wishart_frobenius_quantile,
+)
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from dpmoments.moments import repair as repairs
-from dpmoments.moments.law import NoiseLaw
+from dpmoments.moments.law import NoiseLaw, Rounding
 from dpmoments.moments.repair import Repair, repair_gram
-from dpmoments.moments.rounding import Rounding
 from dpmoments.moments.spectral import (
     SpectralNoise,
     _ascending,

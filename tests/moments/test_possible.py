@@ -14,7 +14,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.moments import possible
-from dpmoments.moments.posterior import _SPREADS, posterior_mean, posterior_variance
+from dpmoments.moments.possible import _SPREADS, posterior_mean, posterior_variance
 from dpmoments.moments.repair import _FEW_ROWS, Repair, few_rows_message, floored_count, repair_moments
 from dpmoments.schema.constraints import Constraints
 from references import plain_repair as plain

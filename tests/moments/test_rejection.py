@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from dpmoments.base.errors import InputArithmeticError
-from dpmoments.privacy import discrete
-from dpmoments.privacy.discrete import (
+from dpmoments.privacy import sampling
+from dpmoments.privacy.sampling import (
     _SMALL_SCALE,
     _accepted,
     _accepted_exactly,
@@ -32,12 +32,12 @@ LIMIT = 1e-4
 """p-value below which a law is rejected, at fixed seeds."""
 
 
-def seeded(seed: int) -> discrete.WordSource:
+def seeded(seed: int) -> sampling.WordSource:
     generator = np.random.default_rng(seed)
     return lambda size: generator.integers(0, 2**64, size, dtype=np.uint64)
 
 
-def told(*words: int) -> discrete.WordSource:
+def told(*words: int) -> sampling.WordSource:
     """A source of these words, and of no others."""
     rest: Iterator[int] = iter(words)
     return lambda size: np.array([next(rest) for _ in range(size)], dtype=np.uint64)
@@ -87,11 +87,11 @@ def test_exponents_of_a_gaussian_are_as_near_as_the_proof_says(monkeypatch: pyte
     """What the candidates hand to the decision, against the rational number it stands for."""
     seen: list[tuple[np.ndarray, Callable[[int], Fraction]]] = []
 
-    def decide(exponents: np.ndarray, exact: Callable[[int], Fraction], words: discrete.WordSource) -> np.ndarray:
+    def decide(exponents: np.ndarray, exact: Callable[[int], Fraction], words: sampling.WordSource) -> np.ndarray:
         seen.append((exponents, exact))
         return _accepted(exponents, exact, words)
 
-    monkeypatch.setattr(discrete, "_accepted", decide)
+    monkeypatch.setattr(sampling, "_accepted", decide)
     for seed, scale in enumerate((1e-300, _SMALL_SCALE, 0.3, 1.0, 1.7, 1e3 / 3, 2.0**40 / 3, 2.0**52)):
         seen.clear()
         gaussian_draws(scale, 200, seeded(seed))
@@ -115,15 +115,15 @@ def test_the_slow_branch_decides_as_the_fast_one(monkeypatch: pytest.MonkeyPatch
         return _accepted(x, lambda index: Fraction(float(x[index])), seeded(6))
 
     fast = decided()
-    monkeypatch.setattr(discrete, "_SLACK", 2.0)
+    monkeypatch.setattr(sampling, "_SLACK", 2.0)
     asked: list[int] = []
-    exactly = discrete._accepted_exactly
+    exactly = sampling._accepted_exactly
 
-    def counted(known: int, of: Fraction, words: discrete.WordSource) -> bool:
+    def counted(known: int, of: Fraction, words: sampling.WordSource) -> bool:
         asked.append(known)
         return exactly(known, of, words)
 
-    monkeypatch.setattr(discrete, "_accepted_exactly", counted)
+    monkeypatch.setattr(sampling, "_accepted_exactly", counted)
     assert (decided() == fast).all()
     assert len(asked) == len(x)
     # planted fault: exp of something else
@@ -173,7 +173,7 @@ def test_geometric_draws_have_their_law_on_either_branch(monkeypatch: pytest.Mon
     observed = np.append(counts[:7], counts[7:].sum())
     assert stats.chisquare(observed, expected).pvalue > LIMIT
     assert stats.chisquare(np.roll(observed, 1), expected).pvalue < LIMIT
-    monkeypatch.setattr(discrete, "_SLACK", 2.0)
+    monkeypatch.setattr(sampling, "_SLACK", 2.0)
     assert (_geometric(words[:500], seeded(0)) == fast[:500]).all()
 
 
@@ -215,7 +215,7 @@ def chi_square(draws: np.ndarray, log_weight: Callable[[np.ndarray], np.ndarray]
 @pytest.mark.parametrize("scale", [0.3, 1.0, 1.7, 6.25])
 def test_exact_laws(scale: float, slack: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if slack is not None:
-        monkeypatch.setattr(discrete, "_SLACK", slack)
+        monkeypatch.setattr(sampling, "_SLACK", slack)
     size = 40_000 if slack is None else 4000
     reach = math.ceil(4 * scale)
     normal, laplace = gaussian_draws(scale, size, seeded(1)), laplace_draws(scale, size, seeded(2))
@@ -294,7 +294,7 @@ def test_no_bit_of_the_source_is_read_twice() -> None:
 
 def test_the_largest_draws_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest scale, and numerators just below 2^53, with the largest geometric draw there is."""
-    monkeypatch.setattr(discrete, "_geometric", lambda drawn, _: np.full(len(drawn), discrete._MAX_COUNT - 1))
+    monkeypatch.setattr(sampling, "_geometric", lambda drawn, _: np.full(len(drawn), sampling._MAX_COUNT - 1))
     for scale in (2.0**52, math.nextafter(2.0**52, 0.0), math.nextafter(1.0, 0.0), math.nextafter(_SMALL_SCALE, 1.0)):
         draws = laplace_draws(scale, 100, seeded(61))
         ratio = np.abs(draws.astype(float)) / scale
@@ -316,8 +316,8 @@ def test_scales_are_rational_numbers() -> None:
 @pytest.mark.parametrize("exponent", [Fraction(1, 3), Fraction(2)])
 def test_small_scales_have_the_same_law(exponent: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
     """At exponents that can be told from 0 in a few thousand draws, every decision by integer bounds."""
-    monkeypatch.setattr(discrete, "_SLACK", 2.0)
-    draws = discrete._small_laplace_candidates(exponent, 8000, seeded(73))
+    monkeypatch.setattr(sampling, "_SLACK", 2.0)
+    draws = sampling._small_laplace_candidates(exponent, 8000, seeded(73))
     rate, reach = float(exponent), math.ceil(4 / float(exponent))
     assert chi_square(draws, lambda k: -rate * np.abs(k), reach) > LIMIT
     # planted faults: another scale, and 0 drawn with either sign
@@ -329,7 +329,7 @@ def test_small_scales_have_the_same_law(exponent: Fraction, monkeypatch: pytest.
 @pytest.mark.parametrize("slack", [None, 2.0], ids=["fast", "slow"])
 def test_a_choice_has_the_exact_law(slack: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if slack is not None:
-        monkeypatch.setattr(discrete, "_SLACK", slack)
+        monkeypatch.setattr(sampling, "_SLACK", slack)
     scores, rate, words = [0, -3, 5, 5, 2, -40, 4], 0.4, seeded(74)
 
     def p_value(draws: list[int], rate: float) -> float:
@@ -338,7 +338,7 @@ def test_a_choice_has_the_exact_law(slack: float | None, monkeypatch: pytest.Mon
         observed = np.bincount(draws, minlength=7)[often]
         return float(stats.chisquare(observed, weights[often] / weights[often].sum() * observed.sum()).pvalue)
 
-    draws = [discrete._chosen_exactly(scores, rate, words) for _ in range(2000)]
+    draws = [sampling._chosen_exactly(scores, rate, words) for _ in range(2000)]
     assert p_value(draws, rate) > LIMIT
     assert p_value(draws, 1.35 * rate) < LIMIT
-    assert discrete._chosen_exactly([-(2**62), 2**62, 0], 1e300, words) == 1
+    assert sampling._chosen_exactly([-(2**62), 2**62, 0], 1e300, words) == 1

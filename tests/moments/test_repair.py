@@ -27,13 +27,12 @@ from dpmoments.moments.spectral import (
     rotation_invariant_eigenvalues,
 )
 from dpmoments.papers import datasets as papers_datasets
-from dpmoments.papers.cells import WishartCells
+from dpmoments.papers.models import WishartCells
 from dpmoments.papers.repairs import shrink
 from dpmoments.papers.sampling import wishart
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.matrices import matrix_laplace, symmetric_gaussian
+from dpmoments.privacy.sampling import insecure_generator, matrix_laplace, symmetric_gaussian
 from dpmoments.schema.constraints import Constraints
 from support.noise_models import additive, gaussian, laplace
 

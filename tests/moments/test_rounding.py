@@ -12,10 +12,9 @@ import scipy
 import dpmoments as dpm
 from dpmoments.analysis.confidence import deviations_for
 from dpmoments.analysis.released import Moments
-from dpmoments.moments import rounding
+from dpmoments.moments import law
 from dpmoments.moments.cells import LaplaceCells
-from dpmoments.moments.law import NoiseLaw
-from dpmoments.moments.rounding import COVER, Rounding
+from dpmoments.moments.law import COVER, NoiseLaw, Rounding
 from dpmoments.rows.kernel import exact_moments
 
 BITS = 6
@@ -152,5 +151,5 @@ CASES = {
 def test_printed_noise_covers_rounding(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert share_covered(mechanism, **CASES[mechanism]) == 1.0
     monkeypatch.setattr(Moments, "_rounding", None)  # planted: the bound is left out
-    monkeypatch.setattr(rounding, "COVER", 0.0)
+    monkeypatch.setattr(law, "COVER", 0.0)
     assert share_covered(mechanism, **CASES[mechanism]) == 0.0

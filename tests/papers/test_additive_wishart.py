@@ -12,8 +12,8 @@ from contracts.cases import run_plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilterError
+from dpmoments.privacy.sampling import insecure_generator
 from support.opened_filter import run_unchecked
 from support.rows_read_once import RowsReadOnce
 from support.said import refused

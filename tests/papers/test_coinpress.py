@@ -32,8 +32,8 @@ from dpmoments.papers.mechanisms.coinpress_schedule import STAND_IN_ROWS, Schedu
 from dpmoments.papers.mechanisms.mapped_rows import MappedRows, NoisyStep, StepNoise
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.encoding import RoughScale

@@ -11,8 +11,8 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.rows import Rows
 from support.said import codes
 

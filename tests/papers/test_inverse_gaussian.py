@@ -16,7 +16,7 @@ from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.rows_read_once import RowsReadOnce

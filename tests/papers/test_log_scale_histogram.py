@@ -26,8 +26,8 @@ from dpmoments.papers.mechanisms.log_scale_histogram import (
 )
 from dpmoments.papers.mechanisms.mapped_rows import FALSE_TAIL
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.distances import query_distance
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
+from dpmoments.privacy.sensitivity import query_distance
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.rows.rows import Rows

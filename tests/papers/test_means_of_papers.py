@@ -18,8 +18,8 @@ from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.coordinatewise import coordinate_warnings
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 from support.said import codes, refused, warned

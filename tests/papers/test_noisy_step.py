@@ -24,8 +24,8 @@ from dpmoments.papers.mechanisms.mapped_rows import (
     require_workable_budget,
 )
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.encoding import RoughScale

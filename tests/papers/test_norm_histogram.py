@@ -18,7 +18,7 @@ from dpmoments.papers.mechanisms.mapped_rows import (
     norm_edges,
     tail_edges,
 )
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from references.reference_coinpress import occupied

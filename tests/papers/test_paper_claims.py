@@ -41,12 +41,11 @@ from dpmoments.moments.repair import Repair
 from dpmoments.papers import bounds
 from dpmoments.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress, covariance_theory
-from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian, PaperLaplace, RegimeRule
+from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian, PaperLaplace, RegimeRule
 from dpmoments.papers.mechanisms.private_preconditioning import _shares
 from dpmoments.papers.sphere import sample_bingham_diagonal
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.matrices import symmetric_gaussian
+from dpmoments.privacy.sampling import insecure_generator, symmetric_gaussian
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.said import refused

@@ -16,7 +16,7 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE
 from dpmoments.papers.mechanisms.private_preconditioning import _SHRINK, _shrink_long
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.rows import Rows
 from support.said import codes, refused
 

@@ -16,8 +16,8 @@ from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.eigenvectors import temperature
 from dpmoments.papers.sphere import sample_bingham
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
 from dpmoments.privacy.unit import Neighbors
 from support.opened_filter import Unchecked

@@ -15,8 +15,7 @@ import dpmoments as dpm
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.analysis.regression import _coefficient_error_bound
 from dpmoments.moments.models import MomentInterval
-from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
-from dpmoments.papers.models import LastStepModel
+from dpmoments.papers.models import LastStepModel, wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.papers.sampling import inverse_wishart, wishart
 from dpmoments.releases.moment_release import MomentRelease
 from support.said import refused

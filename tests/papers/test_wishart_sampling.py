@@ -13,8 +13,8 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.wishart_sampling import paper_padding
 from dpmoments.privacy import curves
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from support.opened_filter import run_unchecked

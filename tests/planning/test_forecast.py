@@ -17,9 +17,8 @@ from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.planning import forecast_noise
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget, PrivacyRequest
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.said import refused

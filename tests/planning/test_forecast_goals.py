@@ -15,7 +15,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.planning.goals import _SIZES, ForecastGoals
+from dpmoments.planning.changes import _SIZES, ForecastGoals
 from support.said import refused
 
 N_ROWS, RELEASES = 5_000, 10

@@ -20,8 +20,7 @@ from dpmoments.planning.changes import Wanted, changes
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.forecast_table import _refusals_in_a_line
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.request import PrivacyRequest
+from dpmoments.privacy.budget import PrivacyBudget, PrivacyRequest
 from dpmoments.privacy.unit import Neighbors
 from support.said import Said, refused
 

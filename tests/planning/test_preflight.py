@@ -29,7 +29,7 @@ from dpmoments.planning.facts import _MAX_VALUES, ValueSample, nearest_level
 from dpmoments.planning.survey import Survey, SurveyPart
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.schema.cells.text import text_numbers
+from dpmoments.schema.cells import text_numbers
 from references.plain_preflight import require_equal
 from support.examples import examples
 from support.said import Said, refused

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
-from dpmoments.analysis.resolvability import UNCLEAR
+from dpmoments.analysis.confidence import UNCLEAR
 from support.pictured_releases import release_of
 
 mpl.use("Agg")

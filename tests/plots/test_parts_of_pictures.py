@@ -17,8 +17,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS
-from dpmoments.plots import canvas, intervals, steps
+from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS
+from dpmoments.plots import canvas, intervals, pictures
 from dpmoments.plots.accessor import MeanPlots, ReleasePlots
 from dpmoments.plots.canvas import entitle, label, sized
 from dpmoments.plots.intervals import IntervalChart, IntervalLine, draw_intervals, with_minus
@@ -205,20 +205,20 @@ def test_recorded_steps_are_read_as_they_were_written() -> None:
     first = {"mean_radius": 2.0, "scales": [2.0, 4.0], "noise_scale": 0.5}
     second = {"mean_radius": 1.0, "linear": [[1.0, 0.0], [0.0, 2.0]]}
     mean = recorded([first, second])
-    widths, noise = steps._recorded(mean, mean.diagnostics["steps"])
+    widths, noise = pictures._recorded(mean, mean.diagnostics["steps"])
     np.testing.assert_allclose(widths, [[4.0, 8.0], [1.0, 0.5]])
     np.testing.assert_array_equal(noise, [0.25, NAN])
-    ax = steps.draw_steps(mean, axes())
+    ax = pictures.draw_steps(mean, axes())
     assert {"noise on the mean", "range over features"} <= {
         str(each.get_label()) for each in (*ax.lines, *ax.collections)
     }
     assert ax.texts[-1].get_text() == "region known to contain the mean"
     rows = recorded([{"radius": 2.0, "noise_scale": 9.0}])
     rows.diagnostics["linear"] = [[1.0, 0.0], [1.0, 4.0]]
-    widths, noise = steps._recorded(rows, rows.diagnostics["steps"])
+    widths, noise = pictures._recorded(rows, rows.diagnostics["steps"])
     np.testing.assert_allclose(widths, [[2.0, 0.5 * math.sqrt(2.0)]])
     np.testing.assert_allclose(noise, [3.0 / 2.0])
-    ax = steps.draw_steps(rows, axes())
+    ax = pictures.draw_steps(rows, axes())
     assert ax.texts[-1].get_text() == "rows outside were clipped to it"
     assert [text.get_text() for text in ax.get_xticklabels()] == ["1 (last)"]
     singular = {"radius": 1.0, "linear": [[1.0, 1.0], [1.0, 1.0]]}
@@ -230,19 +230,19 @@ def test_recorded_steps_are_read_as_they_were_written() -> None:
         [singular],
     ):
         with refused("cannot plot steps: the diagnostics contain impossible"):
-            steps.draw_steps(recorded(wrong), axes())
+            pictures.draw_steps(recorded(wrong), axes())
     step = {"radius": 1.0, "scales": [1.0, 1.0]}
-    assert len(steps._recorded(recorded([]), [step] * 1000)[0]) == 1000
+    assert len(pictures._recorded(recorded([]), [step] * 1000)[0]) == 1000
     with refused("cannot plot steps: the diagnostics contain impossible"):
-        steps.draw_steps(recorded([step] * 1001), axes())
+        pictures.draw_steps(recorded([step] * 1001), axes())
     with refused("cannot plot steps: a pooled release was made by several"):
-        steps.draw_steps(recorded([], diagnostics={}, mechanism="pooled"), axes())
+        pictures.draw_steps(recorded([], diagnostics={}, mechanism="pooled"), axes())
     with refused("has only one step. Mechanisms with steps are coinpress and", mechanism="gaussian"):
-        steps.draw_steps(recorded([], diagnostics={}, mechanism="gaussian"), axes())
+        pictures.draw_steps(recorded([], diagnostics={}, mechanism="gaussian"), axes())
     for value in (0.0, -1.0, NAN, "1", None):
         with pytest.raises(ValueError):
-            steps._positive(value)
-    assert steps._positive(2) == 2.0
+            pictures._positive(value)
+    assert pictures._positive(2) == 2.0
 
 
 @pytest.mark.parametrize("count", [1, 3, 8, 9, 12, 17])
@@ -250,7 +250,7 @@ def test_sizes_of_steps_are_drawn_relative_to_the_first(count: int) -> None:
     radii = [2.0 * 0.8**place for place in range(count)]
     fixed = {"scales": [1.0, 3.0, 2.0], "center": [0.0, 0.0, 0.0], "noise_scale": 0.2}
     made, schema = [{"mean_radius": radius, **fixed} for radius in radii], dpm.Schema.unit_ball(3)
-    ax = steps.draw_steps(recorded(made, schema=schema, feature_names=schema.feature_names), axes())
+    ax = pictures.draw_steps(recorded(made, schema=schema, feature_names=schema.feature_names), axes())
     (middle,) = [each for each in ax.lines if each.get_marker() == "o"]
     (noise,) = [each for each in ax.lines if each.get_marker() == "s"]
     widths = np.array(radii) / radii[0]

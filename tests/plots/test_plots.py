@@ -24,10 +24,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, UNCLEAR
-from dpmoments.plots.association import relations
+from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, UNCLEAR
 from dpmoments.plots.canvas import CERTAIN, OPPOSITE
-from dpmoments.plots.spectrum import draw_spectrum
+from dpmoments.plots.pictures import draw_spectrum, relations
 
 PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
     "correlation": lambda plot, ax: plot.correlation(ax=ax),

@@ -30,10 +30,9 @@ from matplotlib.text import Annotation
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.planning.forecast_noise import ReleasePlan
-from dpmoments.planning.picture import plot_clear
+from dpmoments.planning.forecast_table import plot_clear
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.request import PrivacyRequest
+from dpmoments.privacy.budget import PrivacyBudget, PrivacyRequest
 from support.drawn_releases import drawn, template
 from support.kept_answers import KeptAnswers, weighted_sums
 

@@ -17,8 +17,8 @@ from dpmoments.base.message import Message
 from dpmoments.base.values import no_less
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.gaussian import discrete_gaussian_rho
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.curves import discrete_gaussian_rho
+from dpmoments.privacy.receipt import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors
 from support.said import refused
 

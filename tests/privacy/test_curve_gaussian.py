@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpmoments.privacy import curves
-from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
+from dpmoments.privacy.curves import require_delta, require_nonnegative, require_positive, safe_root
 from support.said import refused
 
 pytestmark = pytest.mark.long(sets=None)

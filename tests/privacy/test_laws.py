@@ -34,20 +34,18 @@ from dpmoments.papers.laws import (
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import (
+    MAX_COMPOSED_COORDINATES,
+    MIN_COMPOSED_SCALE,
     additive_wishart_delta,
+    bounded_range_delta,
+    discrete_gaussian_rho,
+    discrete_laplace_delta,
+    laplace_delta,
     raised_wishart_delta,
     raised_wishart_ratio,
     wishart_sampling_delta,
     wishart_sampling_padding,
 )
-from dpmoments.privacy.curves.composed import bounded_range_delta, discrete_laplace_delta, laplace_delta
-from dpmoments.privacy.curves.gaussian import (
-    MAX_COMPOSED_COORDINATES,
-    MIN_COMPOSED_SCALE,
-    discrete_gaussian_rho,
-)
-from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
 from dpmoments.privacy.laws import (
     LAWS,
     Choice,
@@ -61,8 +59,18 @@ from dpmoments.privacy.laws import (
     MatrixLaplaceDraw,
 )
 from dpmoments.privacy.receipt import Draw
-from dpmoments.privacy.sampling import _KEPT_BITS, _add_integers, coordinates_of, noised, without_low_bits
+from dpmoments.privacy.sampling import (
+    _KEPT_BITS,
+    _add_integers,
+    coordinates_of,
+    insecure_generator,
+    noised,
+    secure_generator,
+    without_low_bits,
+)
 from dpmoments.privacy.sensitivity import (
+    Norm,
+    Sensitivity,
     count,
     count_l1,
     gram_frobenius,
@@ -71,6 +79,7 @@ from dpmoments.privacy.sensitivity import (
     median_score,
     name_counts,
     quadratic_form,
+    query_distance,
     rank_score,
     row_norm_square,
     row_sum_l1,

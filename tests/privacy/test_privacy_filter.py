@@ -28,7 +28,7 @@ from contracts.cases import CASES, COMPARISONS, MEAN_CASES, Case, run_plan
 from dpmoments.audit.replay import Exchange, Recorder, Replayer
 from dpmoments.base.message import Message
 from dpmoments.base.values import rounded_down
-from dpmoments.mechanisms.found_levels import FindingPlan
+from dpmoments.mechanisms.counts import FindingPlan
 from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.papers.laws import (
     AdditiveWishartDraw,
@@ -39,21 +39,21 @@ from dpmoments.papers.laws import (
     WishartSampling,
 )
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import raised_wishart_ratio, wishart_sampling_padding
-from dpmoments.privacy.curves.gaussian import (
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, PrivacyRequest
+from dpmoments.privacy.curves import (
     MAX_COMPOSED_COORDINATES,
     MIN_COMPOSED_SCALE,
     discrete_gaussian_rho,
+    raised_wishart_ratio,
+    wishart_sampling_padding,
 )
-from dpmoments.privacy.distances import Norm, Sensitivity
-from dpmoments.privacy.entropy import SecureGenerator, insecure_generator
 from dpmoments.privacy.filter import GroupFilter, PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.laws import LAWS, Choice, DiscreteGaussian, DiscreteLaplace, DrawLaw, MatrixLaplaceDraw
-from dpmoments.privacy.receipt import Draw, Receipt, total_loss
-from dpmoments.privacy.request import PrivacyRequest
-from dpmoments.privacy.sampling import noised
+from dpmoments.privacy.receipt import Draw, PrivacyStatement, Receipt, total_loss
+from dpmoments.privacy.sampling import SecureGenerator, insecure_generator, noised
 from dpmoments.privacy.sensitivity import (
+    Norm,
+    Sensitivity,
     count,
     gram_frobenius,
     gram_nuclear,
@@ -64,7 +64,6 @@ from dpmoments.privacy.sensitivity import (
     row_sum_l1,
     smallest_eigenvalue,
 )
-from dpmoments.privacy.statement import PrivacyStatement
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.columns import Categorical, Numeric

@@ -26,15 +26,14 @@ from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
 from dpmoments.base.message import Message
 from dpmoments.cli import main
+from dpmoments.mechanisms.base import UnitsPlan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance, allowance_for_rows, budget_for_rows, loss_for_units
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, PrivacyRequest
 from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.request import PrivacyRequest
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows import units
 from dpmoments.rows.rows import Rows

@@ -19,15 +19,16 @@ from dpmoments.mechanisms.additive import augmented_gram
 from dpmoments.papers.mechanisms.mapped_rows import TransformedNorm
 from dpmoments.privacy import sensitivity as sensitivity_module
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.distances import Norm, Sensitivity, query_distance
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.laws import DiscreteGaussian, attains
 from dpmoments.privacy.receipt import Receipt
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import (
     ROUGH_CENTER,
     ROUGH_WEIGHT,
     SENSITIVITIES,
+    Norm,
+    Sensitivity,
     count,
     count_l1,
     gram_entrywise_l1,
@@ -39,6 +40,7 @@ from dpmoments.privacy.sensitivity import (
     median_score,
     name_counts,
     quadratic_form,
+    query_distance,
     rank_score,
     rough_sums_l2,
     row_norm_square,

@@ -20,8 +20,8 @@ from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.mapped_rows import NormHistogram
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
 

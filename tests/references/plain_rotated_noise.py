@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 from dpmoments.moments.models import WithOwnCount
 from dpmoments.papers.models import InverseNormalModel, LastStepModel, WishartModel
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import dpmoments as dpm
 from dpmoments.audit.verification import checks
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 from dpmoments.moments.repair import Repair, repair_moments
 from dpmoments.schema.constraints import Constraints
 from support.noise_models import gaussian

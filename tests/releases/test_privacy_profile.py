@@ -21,23 +21,23 @@ from contracts.cases import CASES, N_ROWS, Case
 from dpmoments.base.message import Message
 from dpmoments.base.values import rounded_up
 from dpmoments.papers.laws import EigenvalueBound
+from dpmoments.privacy import curves as composed_module
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves import composed as composed_module
-from dpmoments.privacy.curves import gaussian_delta, gaussian_noise_scale
-from dpmoments.privacy.curves.composed import (
+from dpmoments.privacy.curves import (
     PrivacyCurve,
     bounded_range_delta,
     composed,
     discrete_laplace_delta,
+    gaussian_delta,
+    gaussian_noise_scale,
     laplace_delta,
     randomized_response_delta,
 )
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice, DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
-from dpmoments.privacy.sampling import noised
+from dpmoments.privacy.sampling import insecure_generator, noised
 from dpmoments.privacy.sensitivity import count, count_l1, histogram_l1, rank_score, smallest_eigenvalue
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.profile import (

@@ -30,8 +30,7 @@ from dpmoments.privacy import laws, sensitivity
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.origin import GroupOfRows, ReleaseOrigin
-from dpmoments.privacy.receipt import Draw, Receipt
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.receipt import Draw, PrivacyStatement, Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema import Schema

@@ -15,7 +15,7 @@ import pytest
 from markupsafe import Markup
 
 import dpmoments as dpm
-from dpmoments.analysis.resolvability import holds_among_all
+from dpmoments.analysis.confidence import holds_among_all
 from dpmoments.cli import main
 from dpmoments.cli.options import column_and_feature
 from dpmoments.moments.cells import GaussianCells

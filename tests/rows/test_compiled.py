@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dpmoments.rows import compiled, kernel
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.lattice import Lattice
-from dpmoments.rows.rounding import RowMap
+from dpmoments.rows.rounding import Lattice, RowMap
 from references.reference_lattice import reference_lattice_row, reference_sums
 from support.drawn_tables import drawn_table
 from support.examples import examples

@@ -21,7 +21,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.models import AdditiveModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.rows.rows import Rows
 from mechanisms.test_means import OPTIONS

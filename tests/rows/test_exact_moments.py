@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dpmoments.rows import kernel
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import ExactMoments, add_limbs, split_limbs
+from dpmoments.rows.rounding import Lattice
 from references.reference_lattice import reference_lattice_row, reference_sums
 from support.drawn_tables import drawn_table
 from support.examples import examples

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpmoments.rows import kernel, lattice, threads
+from dpmoments.rows import kernel, rounding, summary
 from dpmoments.rows.kernel import MomentSummary, exact_moments, transformed_norms
-from dpmoments.rows.lattice import EXACT, Lattice, _shrink_into_ball, squared_norms
+from dpmoments.rows.rounding import EXACT, Lattice, _shrink_into_ball, squared_norms
 from references.reference_lattice import reference_lattice_row, reference_sums
 from support.examples import examples
 from support.lattice_rows import lattice_rows
@@ -209,7 +209,7 @@ def test_fallback_catches_a_clip_that_aims_too_far(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Lattice, "clip_target", property(lambda self: 2.0**self.bits))
     caught = lattice_rows(rows, bits=10)
     assert np.all(np.sum(caught.astype(np.int64) ** 2, axis=1) <= 4**10)
-    monkeypatch.setattr(lattice, "_shrink_into_ball", lambda *_: None)
+    monkeypatch.setattr(rounding, "_shrink_into_ball", lambda *_: None)
     missed = lattice_rows(rows, bits=10)
     assert np.any(np.sum(missed.astype(np.int64) ** 2, axis=1) > 4**10)
 
@@ -367,8 +367,8 @@ def test_bits_are_limited_by_the_number_of_features() -> None:
 
 def test_reduced_precision_products_are_detected() -> None:
     """Planted fault: a library that multiplies in single precision, or that loses one unit."""
-    assert threads._products_are_exact()
-    assert not threads._products_are_exact(
+    assert summary._products_are_exact()
+    assert not summary._products_are_exact(
         lambda a, b: (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64)
     )
 
@@ -377,7 +377,7 @@ def test_reduced_precision_products_are_detected() -> None:
         product[-1, 0] += 1.0
         return product
 
-    assert not threads._products_are_exact(off_by_one)
+    assert not summary._products_are_exact(off_by_one)
 
 
 def test_blas_threads_are_restored() -> None:
@@ -386,13 +386,13 @@ def test_blas_threads_are_restored() -> None:
     def blas_threads() -> list[int]:
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
-    threads._blas_libraries.cache_clear()  # another test may have loaded a library since
+    summary._blas_libraries.cache_clear()  # another test may have loaded a library since
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        with threads.blas_threads(1), threads.blas_threads(1):
+        with summary.blas_threads(1), summary.blas_threads(1):
             assert set(blas_threads()) == {1}
         assert blas_threads() == before
-        with pytest.raises(KeyError), threads.blas_threads(1):
+        with pytest.raises(KeyError), summary.blas_threads(1):
             raise KeyError
         assert blas_threads() == before
 

@@ -20,15 +20,15 @@ from dpmoments.datasets import _schema
 from dpmoments.rows import level_sums
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.kernel import MomentSummary
-from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.level_sums import LevelLayout, _longest_row, _scaled_limbs, counting_levels
 from dpmoments.rows.moments import ExactMoments
+from dpmoments.rows.rounding import Lattice
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.engine import PartitionJob, summarized
 from dpmoments.rows.sources.memory import FrameSource
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import LocalSource, Reading
-from dpmoments.rows.threads import summarize_in_threads
+from dpmoments.rows.summary import summarize_in_threads
 from dpmoments.schema import Schema
 from support.examples import examples
 from support.lattice_rows import lattice_rows

@@ -19,10 +19,10 @@ import pytest
 import dpmoments as dpm
 from contracts.cases import CASES
 from dpmoments.base.progress import Watch
+from dpmoments.mechanisms.base import UnitsPlan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import UnitsPlan
+from dpmoments.privacy.budget import PrivacyRequest
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text

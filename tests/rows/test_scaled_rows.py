@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpmoments.mechanisms.row_coordinates import RowCoordinates
+from dpmoments.mechanisms.shape import RowCoordinates
 from dpmoments.rows import kernel
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.rows import Rows

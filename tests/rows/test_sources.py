@@ -25,7 +25,7 @@ from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Coordinate, Schema
-from dpmoments.schema.cells.objects import ColumnTable
+from dpmoments.schema.cells import ColumnTable
 from support.encoded_blocks import encoded_blocks
 from support.examples import examples
 from support.said import refused

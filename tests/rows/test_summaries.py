@@ -17,14 +17,13 @@ import dpmoments as dpm
 from contracts.cases import CASES, Case, run_plan
 from dpmoments.papers.mechanisms.log_scale_histogram import CoordinateValue
 from dpmoments.papers.mechanisms.mapped_rows import TransformedNorm
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows import kernel
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount
 from dpmoments.rows.kernel import MomentSummary, RunningMoments
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import summarize_in_threads
+from dpmoments.rows.summary import Summary, summarize_in_threads
 from support.examples import examples
 from support.said import refused
 from support.table_forms import EXPECTED, FORMS, N_ROWS, SCHEMA

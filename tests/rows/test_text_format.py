@@ -19,13 +19,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dpmoments as dpm
-from dpmoments.base import text_reading
-from dpmoments.base.text_format import TextFormat
-from dpmoments.base.text_reading import Utf8Stream
+from dpmoments.base import text_files
+from dpmoments.base.text_files import TextFormat, Utf8Stream
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
-from dpmoments.schema.cells.text import text_flags, text_numbers
+from dpmoments.schema.cells import text_flags, text_numbers
 from support.examples import examples
 from support.said import Said, refused
 
@@ -135,7 +134,7 @@ def test_a_table_in_any_format_gives_the_bits_of_its_frame(
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "_CSV_BLOCK_BYTES", block)
-        patch.setattr(text_reading, "_PIECE", 7 if block < 1000 else 1 << 20)  # characters that straddle pieces
+        patch.setattr(text_files, "_PIECE", 7 if block < 1000 else 1 << 20)  # characters that straddle pieces
         moments = Rows.of(path, SCHEMA, text_format=stated).moments()
     assert moments == Rows.of(frame_of(cells), SCHEMA).moments()
 
@@ -380,7 +379,7 @@ def test_what_is_wrong_is_told_and_no_cell(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_streams_do_not_depend_on_where_reads_end(encoding: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = "länge,ö\r\n1,2\r\n" * 9 if encoding in ("latin-1", "utf-8", "utf-16") else "日本,語\r\n1,2\r\n" * 9
-    monkeypatch.setattr(text_reading, "_PIECE", size)
+    monkeypatch.setattr(text_files, "_PIECE", size)
     raw, made = Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding), b""
     while piece := raw.read(size):
         assert len(piece) <= size

@@ -11,9 +11,9 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.mechanisms.additive import AdditivePlan
-from dpmoments.rows import threads as passes
+from dpmoments.rows import summary as passes
 from dpmoments.rows.kernel import exact_moments
-from dpmoments.rows.threads import _blas_libraries, blas_threads
+from dpmoments.rows.summary import _blas_libraries, blas_threads
 from dpmoments.spending.run import NOTHING_SPENT
 from support.said import refused
 

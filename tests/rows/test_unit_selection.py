@@ -27,7 +27,7 @@ from dpmoments.rows import units
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary
 from dpmoments.rows.units import selection_of_units
-from dpmoments.schema.cells.units import unit_ids
+from dpmoments.schema.cell_reading import unit_ids
 from support.said import Said, refused
 
 KEY = (0x0123456789ABCDEF, 0xFEDCBA9876543210)

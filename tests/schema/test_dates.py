@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import dpmoments as dpm
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Date, Schema
-from dpmoments.schema.cells.reading import numbers
-from dpmoments.schema.cells.text import text_dates
+from dpmoments.schema.cell_reading import numbers
+from dpmoments.schema.cells import text_dates
 from support.examples import examples
 from support.said import refused
 

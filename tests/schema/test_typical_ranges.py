@@ -14,7 +14,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
+from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import encoding as typical_ranges

@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
-from dpmoments.base import text_reading
-from dpmoments.base.text_reading import LineLengths, LongLineError
+from dpmoments.base import text_files
+from dpmoments.base.text_files import LineLengths, LongLineError
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources import source, text
 from dpmoments.schema import Coordinate, Schema
-from dpmoments.schema.cells.objects import object_numbers, object_texts
+from dpmoments.schema.cells import object_numbers, object_texts
 from support.said import refused
 
 SECRET = "Smith-4711"
@@ -497,7 +497,7 @@ NO_TEXT: dict[str, tuple[str, bytes, bytes]] = {
 def test_bytes_that_are_not_text_are_one_unreadable_cell_in_any_encoding(
     name: str, piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_reading, "_PIECE", piece)
+    monkeypatch.setattr(text_files, "_PIECE", piece)
     encoding, good, odd = NO_TEXT[name]
     skip = int(name.endswith("a line"))
     stated = dpm.TextFormat(encoding=encoding, skip_lines=skip)

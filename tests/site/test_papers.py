@@ -131,7 +131,7 @@ GOOD = {
     "item": "something",
     "status": "covered",
     "where": [
-        "dpmoments.papers.mechanisms.comparisons.PaperLaplace",
+        "dpmoments.papers.mechanisms.eigenvectors.PaperLaplace",
         "docs/evidence/notation.md",
         "benchmarks/papers/items.py::page",
     ],
@@ -151,7 +151,7 @@ PLANTED = [
     ({"where": []}, "has no where"),
     ({"wher": ["docs/evidence/notation.md"]}, "has wher"),
     ({"where": ["dpmoments.mechanisms.Laplacian"]}, "points to dpmoments.mechanisms.Laplacian"),
-    ({"where": ["dpmoments.papers.mechanisms.comparisons.PaperLaplaces"]}, "points to"),
+    ({"where": ["dpmoments.papers.mechanisms.eigenvectors.PaperLaplaces"]}, "points to"),
     ({"where": ["dpmoments.nothing.here"]}, "points to"),
     ({"where": ["docs/nothing.md"]}, "points to"),
     ({"where": ["benchmarks/papers/items.py::pages"]}, "points to"),

@@ -12,8 +12,7 @@ import dpmoments as dpm
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.request import PrivacyRequest
+from dpmoments.privacy.budget import PrivacyBudget, PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.imagined import ImaginedRelease, RepeatedRows, imagined_release

@@ -23,8 +23,8 @@ from dpmoments.audit.verification import checks
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy import origin
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.encode import Restriction
 from dpmoments.rows.rows import Rows

@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 
 import dpmoments as dpm
-from dpmoments.analysis import group_means, resolvability
+from dpmoments.analysis import confidence, group_means
 from dpmoments.moments.cells import GaussianCells, LaplaceCells, MatrixLaplaceCells
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.terms import NoiseTerm, ScaleTerm
@@ -108,7 +108,7 @@ def nudged(release: dpm.MomentRelease, rng: np.random.Generator, relative: float
 
 def without_bisection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make p-values that are found by bisection NaN: they take long, and not every check uses them."""
-    for module in (group_means, resolvability):
+    for module in (group_means, confidence):
         monkeypatch.setattr(module, "p_by_inversion", lambda _, shape: np.full(shape, np.nan))
 
 

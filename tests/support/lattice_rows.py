@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpmoments.rows.rounding import RowMap, RowRounder
-from dpmoments.rows.summary import Missing, checked_block
-from dpmoments.rows.threads import blas_threads
+from dpmoments.rows.summary import Missing, blas_threads, checked_block
 
 
 def lattice_rows(

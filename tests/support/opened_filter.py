@@ -10,10 +10,10 @@ import numpy as np
 from dpmoments.mechanisms.base import _LOSS_UNITS
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter, PrivatePlan
 from dpmoments.privacy.laws import DrawLaw
 from dpmoments.privacy.sampling import noised
+from dpmoments.privacy.sensitivity import Sensitivity
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
 

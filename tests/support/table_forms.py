@@ -27,7 +27,7 @@ import dpmoments as dpm
 from dpmoments.rows.kernel import exact_moments
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.schema import Schema
-from dpmoments.schema.cells.objects import ColumnTable, declared_column
+from dpmoments.schema.cells import ColumnTable, declared_column
 
 N_ROWS = 400
 REGIONS = ("north", "south", "ea,st", 'we"st', "Größe", "")

@@ -19,8 +19,8 @@ from dpmoments.moments.models import _NOISE_MODELS, MeanLaw
 from dpmoments.moments.repair import Repair
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.laws import LAWS
+from dpmoments.privacy.receipt import ARITHMETICS
 from dpmoments.privacy.sensitivity import SENSITIVITIES
-from dpmoments.privacy.statement import ARITHMETICS
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.schema.derived import _KINDS
 

@@ -20,7 +20,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair as Names
 from dpmoments.moments.repair import clip, repair_gram
-from dpmoments.papers.mechanisms.comparisons import EntrywiseGaussian
+from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian
 from dpmoments.papers.repairs import noise_shift, shift, shrink
 from dpmoments.privacy.curves import additive_wishart_degrees
 from dpmoments.privacy.sensitivity import gram_frobenius

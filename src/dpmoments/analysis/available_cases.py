@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
+from dpmoments.base.values import FloatArray, IntegerArray, bordered
 from dpmoments.moments.cells import GaussianCells
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.terms import NoiseTerm

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.analysis.answers import NOISE, Answer, Column, confidence_level, in_floating_point, number, rounded
-from dpmoments.analysis.confidence import deviations_for, format_probability
+from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, decided, deviations_for, format_probability, not_clear
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.effects import discriminant_ratios
 from dpmoments.analysis.estimate import Estimates
@@ -31,8 +31,8 @@ from dpmoments.analysis.functionals import (
 )
 from dpmoments.analysis.group_means import GroupSums, Levels, repaired_means
 from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE, decided, not_clear
-from dpmoments.base.arrays import (
+from dpmoments.base.errors import InputValueError, out_of_range
+from dpmoments.base.values import (
     BoolArray,
     FloatArray,
     IntegerArray,
@@ -40,7 +40,6 @@ from dpmoments.base.arrays import (
     first_largest,
     leading_positive,
 )
-from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level
 from dpmoments.schema.derived import DerivedColumn

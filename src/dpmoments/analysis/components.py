@@ -23,7 +23,7 @@ from dpmoments.analysis.answers import (
     step_errors,
     takes_level,
 )
-from dpmoments.analysis.confidence import deviations_for
+from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, deviations_for
 from dpmoments.analysis.frames import feature_values, named_values
 from dpmoments.analysis.functionals import (
     LocalMoments,
@@ -34,8 +34,9 @@ from dpmoments.analysis.functionals import (
     without_redundant_levels,
 )
 from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices, needs_mean
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
-from dpmoments.base.arrays import (
+from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import InputValueError, listed, out_of_range, shown
+from dpmoments.base.values import (
     BoolArray,
     FloatArray,
     IntegerArray,
@@ -43,8 +44,6 @@ from dpmoments.base.arrays import (
     largest_first,
     leading_positive,
 )
-from dpmoments.base.checks import check_one_of
-from dpmoments.base.errors import InputValueError, listed, out_of_range, shown
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.schema import Schema

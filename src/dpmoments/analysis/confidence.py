@@ -6,12 +6,15 @@ How many standard deviations, and what a ratio of noisy sums can be.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray
+from dpmoments.analysis.answers import Column
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.moments.cells import CountNoise
 from dpmoments.moments.law import NoiseLaw
 
@@ -206,3 +209,233 @@ def format_probability(value: float, digits: int = 4) -> str:
         return "noise unknown"
     least = 10.0**-digits
     return f"p < {least:.{digits}f}" if value < least else f"p = {value:.{digits}f}"
+
+
+# The rule by which every table says what a release resolves.
+#
+# ``docs/evidence/derivations/resolvability.md``.
+#
+# An interval by itself decides on the verdict, Holm's correction marks those that hold among all comparisons of a page, the
+# width of an interval decides whether a number is printed, and the standard deviations of a forecast on what will be seen.
+
+ERROR_RATE = 0.05
+"""Probability that any comparison that is forecast to hold among all of a table is false."""
+POWER = 0.8
+"""Probability with which an effect of the size that a forecast names is resolved."""
+MAX_WIDTH_SHARE = 0.5
+"""Width of an interval from which on a value is not estimable.
+
+As a fraction of what was public before.
+"""
+
+NOT_CLEAR_NOISE = "not clear (noise)"
+NOT_CLEAR_ROWS = "not clear (too few rows)"
+NOT_ESTIMABLE = "not estimable at this budget"
+NOT_ESTIMABLE_ROWS = "not estimable (too few rows)"
+"""Verdict if sampling error, more than noise, makes an interval wide."""
+NOISE_UNKNOWN = "noise unknown"
+"""Verdict if ``release.noise`` is None, which a note below the table explains."""
+
+UNCLEAR = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, NOISE_UNKNOWN)
+"""Verdicts that state no finding."""
+
+
+def not_clear(privacy: float, sampling: float) -> str:
+    """Return "not clear" with the larger of two variances as its reason."""
+    return NOT_CLEAR_ROWS if privacy < sampling else NOT_CLEAR_NOISE
+
+
+def decided(value: float, said: str) -> str:
+    """Return what is said, or that the noise is unknown if the value that decides is NaN.
+
+    >>> decided(0.01, "groups differ"), decided(np.nan, "groups differ")
+    ('groups differ', 'noise unknown')
+    """
+    return NOISE_UNKNOWN if np.isnan(value) else said
+
+
+_TAILS = np.array([1e-14, 1e-11, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 5e-3, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5])
+
+
+_FARTHEST = 38.0
+"""Largest normal quantile that is tried: its tail is the smallest that a number can hold."""
+
+
+@lru_cache(maxsize=8)
+def half_widths(noise: NoiseLaw | CountNoise) -> Callable[..., FloatArray]:
+    """Return the half-width of an interval, in standard errors.
+
+    A function of a normal quantile z, the noise's share, and the degrees of freedom of the sampling variance.
+
+    The share is the fraction of the variance caused by privacy noise. At the quantile of a level the function equals
+    :func:`~dpmoments.analysis.confidence.deviations_for`.
+    """
+    normal = -scipy.special.ndtri(_TAILS / 2.0)[::-1]
+    quantiles = np.array([noise.quantile(1.0 - tail / 2.0, of="cell") for tail in _TAILS[::-1]])
+    excess = _monotone(normal, np.maximum(quantiles - normal, 0.0))
+
+    # beyond the last tail a quantile grows by the square of the normal one, as it does with exponential tails
+    last = excess(normal[-2:])
+    growth = float(last[1] - last[0]) / float(normal[-1] ** 2 - normal[-2] ** 2)
+
+    def half_width(z: FloatArray, share: FloatArray, degrees: FloatArray | float = math.inf) -> FloatArray:
+        further = growth * np.maximum(z**2 - normal[-1] ** 2, 0.0)
+        beyond = excess(np.clip(z, normal[0], normal[-1])) + further
+        return np.asarray(student_quantile(z, share, degrees) + beyond * share**2)
+
+    return half_width
+
+
+def _monotone(x: FloatArray, y: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the cubic interpolant of Fritsch & Butland (1984), monotone where ``y`` is."""
+    # As scipy.interpolate.PchipInterpolator, which takes half a second to import.
+    steps = np.diff(x)
+    slopes = np.diff(y) / steps
+    before, after = 2.0 * steps[1:] + steps[:-1], steps[1:] + 2.0 * steps[:-1]
+    turning = slopes[1:] * slopes[:-1] <= 0.0
+    left, right = np.where(turning, 1.0, slopes[:-1]), np.where(turning, 1.0, slopes[1:])
+    within = np.where(turning, 0.0, (before + after) / (before / left + after / right))
+    first = _end_slope(steps[0], steps[1], slopes[0], slopes[1])
+    last = _end_slope(steps[-1], steps[-2], slopes[-1], slopes[-2])
+    rise = np.concatenate([[first], within, [last]])
+
+    def interpolant(at: FloatArray) -> FloatArray:
+        i = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(steps) - 1)
+        h, t = steps[i], (at - x[i]) / steps[i]
+        value = (1.0 + 2.0 * t) * (1.0 - t) ** 2 * y[i] + t**2 * (3.0 - 2.0 * t) * y[i + 1]
+        return np.asarray(value + h * t * (1.0 - t) * ((1.0 - t) * rise[i] - t * rise[i + 1]))
+
+    return interpolant
+
+
+def _end_slope(step: float, further: float, slope: float, beyond: float) -> float:
+    """Return the slope at an end by three points, of the sign of the nearest two."""
+    result = ((2.0 * step + further) * slope - step * beyond) / (step + further)
+    if result * slope <= 0.0:
+        return 0.0
+    return 3.0 * slope if slope * beyond < 0.0 and abs(result) > 3.0 * abs(slope) else result
+
+
+def p_by_inversion(excludes: Callable[[FloatArray], BoolArray], shape: tuple[int, ...]) -> FloatArray:
+    """Return 1 − level of the widest intervals that exclude "nothing there"."""
+    # `excludes` takes a normal quantile per row and returns whether the interval of that width excludes it.
+    low, high = np.zeros(shape), np.full(shape, _FARTHEST)
+    for _ in range(54):
+        middle = (low + high) / 2.0
+        outside = excludes(middle)
+        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+    return np.asarray(2.0 * scipy.special.ndtr(-low))
+
+
+def p_values(
+    deviations: FloatArray,
+    privacy: FloatArray,
+    sampling: FloatArray,
+    noise: NoiseLaw | CountNoise | None,
+    degrees: FloatArray | float = math.inf,
+) -> FloatArray:
+    """Return two-sided p-values of estimates this many standard errors from "nothing there"."""
+    # The p-value is 1 − level of the interval that just reaches "nothing there", with the tails of the noise
+    # distribution, so that p < 0.05 exactly when the 95 % interval excludes it.
+    size = np.abs(np.asarray(deviations, dtype=float))
+    if noise is None:
+        return np.full(size.shape, np.nan)
+    total = privacy + sampling
+    share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
+    half_width = half_widths(noise)
+    result = p_by_inversion(lambda z: half_width(z, share, degrees) < size, size.shape)
+    return np.where(np.isnan(size), np.nan, result)
+
+
+def hidden_by_noise(
+    values: FloatArray,
+    noise: FloatArray,
+    law: NoiseLaw | CountNoise | None,
+    tested: BoolArray,
+    counts_as: FloatArray | None = None,
+) -> tuple[BoolArray, FloatArray]:
+    """Return a mask of values that noise does not distinguish from 0, and upper ends of all."""
+    # By Holm's correction over those that are `tested`, whose noise SDs are above 0; the ends are of 95 % intervals.
+    size, none = np.maximum(values, 0.0), np.zeros_like(noise)
+    if law is None or not tested.any():
+        return np.zeros(noise.shape, dtype=bool), size
+    far = np.divide(size, noise, out=none.copy(), where=tested)
+    p = np.where(tested, p_values(far, noise**2, none, law), np.nan)
+    hidden = tested & ~holds_among_all(p, np.ones(p.shape) if counts_as is None else counts_as, 0.95)
+    return hidden, size + deviations_for(0.95, law, noise**2, none) * noise
+
+
+def largest_holding(p: FloatArray, counts_as: FloatArray, level: float) -> float:
+    """Return the largest p/``counts_as`` of the comparisons that hold among all; −1 without any."""
+    # Holm's (1979) correction with weights: the chance that any comparison that holds is false is at most 1 − level,
+    # whatever the weights. k levels count as k − 1 comparisons, so that a column of many takes little from the others.
+    known = ~np.isnan(p)
+    ratio, weight = p[known] / counts_as[known], counts_as[known]
+    order = np.argsort(ratio, kind="stable")
+    remaining = np.cumsum(weight[order][::-1])[::-1]
+    fails = np.append(ratio[order] * remaining >= error_rate(level), True)
+    n_holding = int(np.argmax(fails))
+    return float(ratio[order][n_holding - 1]) if n_holding else -1.0
+
+
+def holds_among_all(p: FloatArray, counts_as: FloatArray, level: float, cutoff: float | None = None) -> BoolArray:
+    """Return a mask of the comparisons that hold among all of a page, by its cutoff.
+
+    The page is the table itself by default.
+    """
+    largest = largest_holding(p, counts_as, level) if cutoff is None else cutoff
+    return np.asarray(np.nan_to_num(p / counts_as, nan=np.inf) <= largest)
+
+
+def estimable(
+    lower: FloatArray, upper: FloatArray, least: FloatArray | float, greatest: FloatArray | float
+) -> BoolArray:
+    """Return a mask of the intervals that are bounded and short."""
+    # They are shorter than half of the public range [least, greatest].
+    width = np.asarray(upper, dtype=float) - np.asarray(lower, dtype=float)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.isfinite(width) & (width < MAX_WIDTH_SHARE * (np.asarray(greatest) - np.asarray(least))))
+
+
+def smallest_seen(privacy: FloatArray, sampling: FloatArray, comparisons: int, noise: NoiseLaw) -> FloatArray:
+    """Return the effect resolved with 80 % probability in a table of this many comparisons."""
+    # By Bonferroni's bound, which Holm's correction never falls short of. The variances are those at "nothing there".
+    total = privacy + sampling
+    share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
+    z = float(-scipy.special.ndtri(ERROR_RATE / (2.0 * max(comparisons, 1))))
+    reach = half_widths(noise)(np.full(total.shape, z), share) + float(scipy.special.ndtri(POWER))
+    return np.asarray(reach * np.sqrt(total))
+
+
+def sign_verdicts(
+    estimate: FloatArray,
+    p: FloatArray,
+    privacy: FloatArray,
+    sampling: FloatArray,
+    can_be_estimated: BoolArray,
+    level: float,
+    *,
+    words: tuple[str, str] = ("positive", "negative"),
+) -> list[str]:
+    """Return the verdict of each interval by itself: a sign where it excludes 0."""
+    certain = np.nan_to_num(p, nan=1.0) < error_rate(level)
+    by_noise = privacy >= sampling
+    unclear = np.where(by_noise, NOT_CLEAR_NOISE, NOT_CLEAR_ROWS)
+    result = np.where(can_be_estimated, unclear, np.where(by_noise, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS)).astype(object)
+    result[certain & (estimate > 0.0)], result[certain & (estimate < 0.0)] = words
+    result[np.isnan(p)] = NOISE_UNKNOWN
+    return [str(word) for word in result]
+
+
+def verdict_columns(verdicts: Sequence[str], holds: BoolArray) -> list[Column]:
+    """Return the columns of verdicts, and of marks that they hold among all of the page."""
+    cells = ["holds" if each else "" for each in holds.tolist()]
+    marks = Column("holds_among_all", holds.tolist(), "among all", cells)
+    return [Column("verdict", verdicts, "verdict"), marks]
+
+
+def format_findings(holds: BoolArray, what: str, level: float) -> str:
+    """Return the heading of a table of comparisons: those that hold among all of the page."""
+    certain = int(holds.sum())
+    chance = f" ({100.0 * error_rate(level):.3g} % chance that any of these is false)" if certain else ""
+    return f"{certain:,} of {len(holds):,} {what} hold among all{chance}"

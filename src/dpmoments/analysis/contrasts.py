@@ -29,18 +29,20 @@ from dpmoments.analysis.answers import (
     step_errors,
     takes_level,
 )
-from dpmoments.analysis.confidence import Estimate, error_rate, holding
-from dpmoments.analysis.normal_equations import JointTest, NormalEquations
-from dpmoments.analysis.resolvability import (
+from dpmoments.analysis.confidence import (
     NOT_CLEAR_NOISE,
+    Estimate,
     decided,
+    error_rate,
+    holding,
     holds_among_all,
     not_clear,
     sign_verdicts,
     verdict_columns,
 )
-from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.base.errors import InputTypeError, InputValueError, closest, shown
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, Power

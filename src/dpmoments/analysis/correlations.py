@@ -11,7 +11,18 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, step_errors
-from dpmoments.analysis.confidence import deviations_for, holding
+from dpmoments.analysis.confidence import (
+    ERROR_RATE,
+    NOT_ESTIMABLE,
+    deviations_for,
+    estimable,
+    format_findings,
+    holding,
+    holds_among_all,
+    p_values,
+    sign_verdicts,
+    verdict_columns,
+)
 from dpmoments.analysis.functionals import (
     SINGULAR,
     FeatureVariances,
@@ -33,19 +44,9 @@ from dpmoments.analysis.released import (
     unrelated,
 )
 from dpmoments.analysis.released import correlation_of as correlation_of
-from dpmoments.analysis.resolvability import (
-    ERROR_RATE,
-    NOT_ESTIMABLE,
-    estimable,
-    format_findings,
-    holds_among_all,
-    p_values,
-    sign_verdicts,
-    verdict_columns,
-)
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, largest_first
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, largest_first
 from dpmoments.moments.law import NoiseLaw
 
 # How correlations vary from sample to sample, by what kind of features they are of.

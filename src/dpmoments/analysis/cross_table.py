@@ -25,15 +25,14 @@ from dpmoments.analysis.answers import (
     rounded,
     takes_level,
 )
-from dpmoments.analysis.confidence import format_probability, score_test
+from dpmoments.analysis.confidence import decided, format_probability, hidden_by_noise, not_clear, score_test
 from dpmoments.analysis.effects import odds_ratio
 from dpmoments.analysis.estimate import Estimates
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
 from dpmoments.analysis.group_means import Levels, PresentRows, whole_counts
 from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean
-from dpmoments.analysis.resolvability import decided, hidden_by_noise, not_clear
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError, closest, shown
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray
 from dpmoments.moments.cells import CountNoise
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.schema.constraints import Constraints, Level

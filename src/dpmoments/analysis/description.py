@@ -21,13 +21,12 @@ from dpmoments.analysis.answers import (
     rounded_cells,
     takes_level,
 )
-from dpmoments.analysis.confidence import deviations_for, fieller_interval, within_bounds
+from dpmoments.analysis.confidence import deviations_for, fieller_interval, hidden_by_noise, within_bounds
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of
 from dpmoments.analysis.released import Moments, cautions_in_full, dates_in, indices_of, named_features, pairs_of_levels
-from dpmoments.analysis.resolvability import hidden_by_noise
-from dpmoments.base.arrays import BoolArray, FloatArray
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.moments.law import NoiseLaw
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.receipt import PrivacyStatement
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.dates import Date
 

@@ -11,8 +11,8 @@ from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
 from dpmoments.analysis.formula import Products
 from dpmoments.analysis.functionals import indicator_mask
 from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, named_features
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import FloatArray
 
 
 def zero_one(release: Moments, name: str) -> int:

@@ -11,7 +11,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, format_level, in_floating_point, step_errors
-from dpmoments.analysis.confidence import deviations_for, error_rate
+from dpmoments.analysis.confidence import (
+    deviations_for,
+    error_rate,
+    holds_among_all,
+    p_values,
+    sign_verdicts,
+    verdict_columns,
+)
 from dpmoments.analysis.functionals import (
     FeatureVariances,
     LocalMoments,
@@ -27,14 +34,8 @@ from dpmoments.analysis.released import (
     named_features,
     needs_mean,
 )
-from dpmoments.analysis.resolvability import (
-    holds_among_all,
-    p_values,
-    sign_verdicts,
-    verdict_columns,
-)
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.checks import check_one_of
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.schema.constraints import Constraints
 

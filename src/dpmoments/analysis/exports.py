@@ -11,9 +11,9 @@ from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.estimate import MomentErrors
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, independent_features
 from dpmoments.analysis.released import Moments
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, is_whole
 from dpmoments.base.errors import InputValueError, out_of_range
+from dpmoments.base.values import FloatArray
 
 PROGRAMS = ("lavaan", "stata", "spss")
 

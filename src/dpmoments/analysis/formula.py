@@ -15,8 +15,8 @@ import numpy as np
 
 from dpmoments.analysis.available_cases import AvailableCases
 from dpmoments.analysis.released import Moments, columns_with_indices, needs_mean
-from dpmoments.base.arrays import FloatArray, IntegerArray, first_largest
 from dpmoments.base.errors import InputValueError, listed, meant, shown
+from dpmoments.base.values import FloatArray, IntegerArray, first_largest
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair
 from dpmoments.schema.columns import Boolean, Categorical

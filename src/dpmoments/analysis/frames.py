@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed
 from dpmoments.base.table_libraries import nw, pa
-from dpmoments.schema.cells.objects import ColumnTable, declared_column, series_cells
-from dpmoments.schema.cells.reading import MISSING, UNKNOWN, level_codes, numbers
+from dpmoments.base.values import FloatArray
+from dpmoments.schema.cell_reading import MISSING, UNKNOWN, level_codes, numbers
+from dpmoments.schema.cells import ColumnTable, declared_column, series_cells
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.schema import Schema, derived_values

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from dpmoments.analysis.confidence import NOISE_UNKNOWN
 from dpmoments.analysis.released import Moments, chosen_features, named_features, needs_mean, pairs_of_levels
-from dpmoments.analysis.resolvability import NOISE_UNKNOWN
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered, directions_of, first_largest
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, bordered, directions_of, first_largest
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair
 from dpmoments.moments.spectral import SpectralNoise

@@ -15,8 +15,8 @@ from dpmoments.analysis.description import described
 from dpmoments.analysis.group_means import means_by
 from dpmoments.analysis.regression import ols
 from dpmoments.analysis.released import Moments
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.goals import Goal
 
 

@@ -21,7 +21,20 @@ from dpmoments.analysis.answers import (
     step_errors,
 )
 from dpmoments.analysis.available_cases import Presence
-from dpmoments.analysis.confidence import deviations_for, fieller_interval, holding, within_bounds
+from dpmoments.analysis.confidence import (
+    NOT_CLEAR_NOISE,
+    deviations_for,
+    estimable,
+    fieller_interval,
+    format_findings,
+    half_widths,
+    holding,
+    holds_among_all,
+    p_by_inversion,
+    sign_verdicts,
+    verdict_columns,
+    within_bounds,
+)
 from dpmoments.analysis.functionals import (
     FeatureVariances,
     LocalMoments,
@@ -38,18 +51,8 @@ from dpmoments.analysis.released import (
     dates_in,
     needs_mean,
 )
-from dpmoments.analysis.resolvability import (
-    NOT_CLEAR_NOISE,
-    estimable,
-    format_findings,
-    half_widths,
-    holds_among_all,
-    p_by_inversion,
-    sign_verdicts,
-    verdict_columns,
-)
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair
 from dpmoments.schema.columns import Boolean, Categorical

@@ -21,7 +21,7 @@ from dpmoments.analysis.answers import (
     rounded,
     step_errors,
 )
-from dpmoments.analysis.confidence import deviations_for, error_rate, format_probability, holding
+from dpmoments.analysis.confidence import decided, deviations_for, error_rate, format_probability, holding, not_clear
 from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
 from dpmoments.analysis.functionals import describe_law, without_redundant_levels
 from dpmoments.analysis.group_means import GroupSums, Levels, differences_of_means, means_by
@@ -29,9 +29,8 @@ from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, cautions_by_code, dates_in, feature_index, needs_mean
-from dpmoments.analysis.resolvability import decided, not_clear
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.dates import Date
 
 _SHOWN_NAMES = 8

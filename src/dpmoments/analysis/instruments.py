@@ -21,17 +21,16 @@ from dpmoments.analysis.answers import (
     number,
     takes_level,
 )
-from dpmoments.analysis.confidence import error_rate, format_probability
+from dpmoments.analysis.confidence import error_rate, format_probability, holds_among_all, verdict_columns
 from dpmoments.analysis.contrasts import format_end
 from dpmoments.analysis.estimate import Estimates, estimates_of_errors
 from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean, rows_per_independent
-from dpmoments.analysis.resolvability import holds_among_all, verdict_columns
 from dpmoments.analysis.robust_errors import moments_with_constant
-from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.moments.law import NoiseLaw
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray, IntegerArray, first_largest
+from dpmoments.base.values import FloatArray, IntegerArray, first_largest
 from dpmoments.moments.law import NoiseLaw
 
 _MAX_STEPS = 60

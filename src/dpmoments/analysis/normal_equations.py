@@ -10,15 +10,14 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
-from dpmoments.analysis.confidence import Estimate, agreeing_p_value, format_probability, holding
+from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, Estimate, agreeing_p_value, format_probability, holding
 from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, indicator_mask, joint_gaps_of
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, by_squared_weights, rows_per_independent
-from dpmoments.analysis.resolvability import NOT_CLEAR_NOISE
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
-from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import FloatArray, IntegerArray, bordered
 from dpmoments.moments.law import NoiseLaw
 
 _AGREEMENT = 30.0

@@ -20,9 +20,8 @@ from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
 from dpmoments.analysis.released import Moments, cautions_by_code
 from dpmoments.analysis.robust_errors import ResidualProducts
-from dpmoments.base.arrays import FloatArray, first_largest
 from dpmoments.base.errors import InputValueError, out_of_range, shown
-from dpmoments.base.values import is_finite_number
+from dpmoments.base.values import FloatArray, first_largest, is_finite_number
 from dpmoments.moments.models import MomentInterval
 from dpmoments.moments.repair import exact_law
 from dpmoments.moments.spectral import SpectralNoise

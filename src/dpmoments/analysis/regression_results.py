@@ -15,7 +15,16 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, confidence_level, in_floating_point, number, rounded, takes_level
-from dpmoments.analysis.confidence import Estimate
+from dpmoments.analysis.confidence import (
+    NOT_CLEAR_NOISE,
+    NOT_ESTIMABLE,
+    Estimate,
+    decided,
+    estimable,
+    holds_among_all,
+    not_clear,
+    verdict_columns,
+)
 from dpmoments.analysis.contrasts import (
     INTERCEPT,
     ContrastTests,
@@ -37,17 +46,8 @@ from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import covariance_of_gaps
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.released import Moments, dates_in
-from dpmoments.analysis.resolvability import (
-    NOT_CLEAR_NOISE,
-    NOT_ESTIMABLE,
-    decided,
-    estimable,
-    holds_among_all,
-    not_clear,
-    verdict_columns,
-)
-from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputAttributeError, InputValueError
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 from dpmoments.analysis.description import mean_noise
 from dpmoments.analysis.formula import WithTerms, most_frequent, read_formula
 from dpmoments.analysis.released import Moments, columns_with_indices, feature_index, named_features
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn
 

@@ -14,25 +14,26 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.available_cases import AvailableCases
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputKeyError, InputTypeError, InputValueError, listed, meant, shown
 from dpmoments.base.message import Message, messages_of
 from dpmoments.base.records import AS_IT_IS, ReadBy, read_entries
 from dpmoments.base.values import (
+    BoolArray,
+    FloatArray,
+    IntegerArray,
+    bordered,
     finite_numbers,
     is_finite_number,
     require_known,
     to_plain,
 )
 from dpmoments.base.wordings import WARNINGS
-from dpmoments.moments.law import NoiseLaw
+from dpmoments.moments.law import NoiseLaw, Rounding
 from dpmoments.moments.models import NoiseModel
 from dpmoments.moments.repair import Repair, exact_law, few_rows_message, floored_count, repair_moments
-from dpmoments.moments.rounding import Rounding
 from dpmoments.privacy.origin import ReleaseOrigin
-from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.receipt import PrivacyStatement, Receipt
 from dpmoments.schema.constraints import Constraints
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn

@@ -20,8 +20,8 @@ import numpy as np
 from dpmoments.analysis.formula import Products, WithTerms, monomial_name
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments
-from dpmoments.base.arrays import FloatArray, IntegerArray, bordered
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import FloatArray, IntegerArray, bordered
 from dpmoments.moments.law import NoiseLaw
 
 CLEAR = 0.25

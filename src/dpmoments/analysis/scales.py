@@ -15,9 +15,9 @@ from dpmoments.analysis.effects import zero_one
 from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
 from dpmoments.analysis.functionals import independent_features
 from dpmoments.analysis.released import Moments, cautions_by_code, correlation_of, named_features
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, is_whole
 from dpmoments.base.errors import InputValueError, out_of_range
+from dpmoments.base.values import FloatArray
 
 _AT_LIMIT = "A unique variance is at its limit: a factor is an item itself, and errors are too small."
 

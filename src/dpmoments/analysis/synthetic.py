@@ -20,10 +20,10 @@ import scipy
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Moments
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputModuleNotFoundError, InputValueError, shown
 from dpmoments.base.table_libraries import pa
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.dates import Date
 

@@ -7,9 +7,9 @@ from dpmoments.audit.pairs import NeighboringPair as NeighboringPair
 from dpmoments.audit.pairs import neighboring_pairs as neighboring_pairs
 from dpmoments.audit.procedure import AuditEffort as AuditEffort
 from dpmoments.audit.procedure import AuditResult, audit
+from dpmoments.audit.procedure import audit_plan as audit_plan
 from dpmoments.audit.replay import replay as replay
 from dpmoments.audit.replay import replay_everywhere
 from dpmoments.audit.replay import replay_on_any_table as replay_on_any_table
-from dpmoments.audit.settings import audit_plan as audit_plan
 
 __all__ = ["AuditResult", "audit", "replay_everywhere"]

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, shown
 from dpmoments.base.table_libraries import pa
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.base import CalibratedPlan
 from dpmoments.mechanisms.shape import RunResult
 from dpmoments.privacy.filter import PrivacyFilter
@@ -21,8 +21,7 @@ from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import blas_threads
+from dpmoments.rows.summary import Summary, blas_threads
 from dpmoments.schema.schema import Schema
 
 Record = dict[str, float]

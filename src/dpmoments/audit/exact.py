@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray, bordered
 from dpmoments.base.one_variable import brent_root
+from dpmoments.base.values import FloatArray, bordered
 from dpmoments.mechanisms.base import Plan
 from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, NoiseModel
 from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectorsPlan, temperature
 from dpmoments.papers.sphere import envelope_parameter
 from dpmoments.privacy.curves import gaussian_epsilon, zcdp_epsilon
-from dpmoments.privacy.distances import query_distance
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace, KNorm, MatrixLaplaceDraw
 from dpmoments.privacy.receipt import Draw
+from dpmoments.privacy.sensitivity import query_distance
 from dpmoments.rows.moments import ExactMoments
 
 _ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 121)

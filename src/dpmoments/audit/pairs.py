@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_at_least
+from dpmoments.base.values import FloatArray
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.schema import Schema
 

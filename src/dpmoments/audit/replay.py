@@ -24,11 +24,10 @@ from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.laws import EigenvalueBound, WishartSampling
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.distances import query_distance
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError, PrivatePlan
 from dpmoments.privacy.receipt import Draw, Receipt
-from dpmoments.privacy.sampling import coordinates_of
+from dpmoments.privacy.sampling import coordinates_of, insecure_generator
+from dpmoments.privacy.sensitivity import query_distance
 from dpmoments.privacy.unit import Neighbors, SelectionKey
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary

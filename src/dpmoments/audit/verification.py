@@ -15,18 +15,15 @@ from dpmoments.base import __version__
 from dpmoments.base.values import is_finite_number
 from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, Plan
 from dpmoments.mechanisms.counts import Counts, CountsPlan
-from dpmoments.mechanisms.level_coordinates import LevelCoordinates
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mean_mechanism, make_mechanism
-from dpmoments.mechanisms.row_coordinates import RowCoordinates
-from dpmoments.mechanisms.shape import MomentShape
+from dpmoments.mechanisms.shape import LevelCoordinates, MomentShape, RowCoordinates
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair, exact_law
 from dpmoments.privacy.accounting import budget_for_rows
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.ledger import Check as Check
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.sensitivity import short_rows_frobenius, short_rows_nuclear
+from dpmoments.privacy.sensitivity import Sensitivity, short_rows_frobenius, short_rows_nuclear
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, closest, of_column, out_of_range, shown
-from dpmoments.base.values import is_finite_number
+from dpmoments.base.values import FloatArray, is_finite_number
 
 
 def check_probability(parameter: str, value: float) -> None:

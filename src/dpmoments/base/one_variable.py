@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputArithmeticError, shown
+from dpmoments.base.values import FloatArray
 
 _DROP = 45.0  # the enclosure leaves out values below exp(-45) of the peak
 _CELLS = 64

@@ -13,7 +13,7 @@ from typing import Any
 from dpmoments.base.documents import whole_file
 from dpmoments.base.errors import InputFileNotFoundError, InputModuleNotFoundError, InputValueError, listed, shown
 from dpmoments.base.table_libraries import pa, pa_csv, pc, pq
-from dpmoments.base.text_format import CSV_DELIMITERS, TextFormat
+from dpmoments.base.text_files import CSV_DELIMITERS, TextFormat
 
 EXCEL_ENDINGS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 STATISTICS_ENDINGS = (".dta", ".sav", ".zsav", ".sas7bdat", ".xpt")

@@ -27,7 +27,7 @@ from dpmoments.base.table_files import (
     open_ipc,
     write_table,
 )
-from dpmoments.base.text_format import CSV_DELIMITERS
+from dpmoments.base.text_files import CSV_DELIMITERS
 from dpmoments.cli.options import (
     Option,
     column_and_feature,

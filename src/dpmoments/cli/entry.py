@@ -84,7 +84,7 @@ _COMMANDS: dict[str, dict[str, str]] = {
     },
 }
 """Commands with their summaries, per section of the help page."""
-_HOMES = {"mechanisms": "mechanisms", "audit": "mechanisms", "ledger": "ledger"}
+_HOMES = {"mechanisms": "mechanisms", "audit": "mechanisms"}
 """Modules of commands that are in neither of their sections' modules, curator and analyses."""
 
 

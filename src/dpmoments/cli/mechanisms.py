@@ -15,7 +15,7 @@ import typer
 
 from dpmoments.analysis.answers import aligned
 from dpmoments.audit import AuditEffort, AuditResult
-from dpmoments.audit.settings import DEFAULT_BUDGETS, Audits, audit_generator, audit_plan, configuration
+from dpmoments.audit.procedure import DEFAULT_BUDGETS, Audits, audit_generator, audit_plan, configuration
 from dpmoments.cli.options import Option, mechanism_of, with_options
 from dpmoments.cli.output import bad_option, complain, naming, needs_option, print_answer, print_command, print_text
 from dpmoments.mechanisms.base import ConfiguredMechanism

@@ -25,7 +25,7 @@ from rich.markup import escape
 from dpmoments.base.databases import DatabaseQuery
 from dpmoments.base.errors import InputValueError, listed, shown
 from dpmoments.base.table_files import ENGINES, EngineFiles
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_files import TextFormat
 from dpmoments.cli.output import naming
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.means.base import MeanMechanism

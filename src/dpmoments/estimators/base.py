@@ -21,7 +21,6 @@ from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpmoments.analysis.frames import feature_values
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import (
     BudgetExceededError,
     InputError,
@@ -33,6 +32,7 @@ from dpmoments.base.errors import (
     wrong_type,
 )
 from dpmoments.base.table_libraries import nw, pa
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.privacy.budget import PrivacyBudget
@@ -40,7 +40,7 @@ from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.schema.cells.objects import ColumnTable, declared_array, declared_column, objects_of
+from dpmoments.schema.cells import ColumnTable, declared_array, declared_column, objects_of
 from dpmoments.schema.columns import Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import release

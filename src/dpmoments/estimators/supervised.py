@@ -16,11 +16,11 @@ from sklearn.exceptions import DataConversionWarning
 
 from dpmoments.analysis.classifiers import most_likely, require_shrinkage
 from dpmoments.analysis.regression import stated_penalty
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, listed, meant, shown
 from dpmoments.base.table_libraries import nw
+from dpmoments.base.values import FloatArray
 from dpmoments.estimators.base import Features, PrivateEstimator, frame_of, pairs_of_bounds, public_schema
-from dpmoments.schema.cells.objects import declared_column
+from dpmoments.schema.cells import declared_column
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn

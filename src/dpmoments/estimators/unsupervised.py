@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from dpmoments.analysis.components import Scaling, number_of_components, require_scaling
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import precision
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
+from dpmoments.base.values import FloatArray
 from dpmoments.estimators.base import PrivateEstimator, public_schema
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import ReleaseWarning

@@ -17,21 +17,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Query
+from dpmoments.base.values import FloatArray, IntegerArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan, split_for_rows
 from dpmoments.mechanisms.lattice_noise import noise_scale_for, off_diagonal, under_law, with_gaussian_noise, with_noise
-from dpmoments.mechanisms.level_coordinates import LATTICE_BITS, LevelCoordinates
-from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
+from dpmoments.mechanisms.shape import LATTICE_BITS, Arithmetic, LevelCoordinates, MomentShape, RunResult
 from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import IsotropicDraw, MatrixLaplaceDraw
-from dpmoments.privacy.sensitivity import gram_entrywise_l1, short_rows_frobenius, short_rows_nuclear
+from dpmoments.privacy.sensitivity import Sensitivity, gram_entrywise_l1, short_rows_frobenius, short_rows_nuclear
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows

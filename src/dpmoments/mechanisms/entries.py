@@ -24,7 +24,7 @@ MOMENTS: Mapping[str, str] = {
 """Mechanisms of moments by registry name, sorted."""
 
 MEANS: Mapping[str, str] = {
-    "bounded-sums": "dpmoments.mechanisms.means.bounded_sums:BoundedSums",
+    "bounded-sums": "dpmoments.mechanisms.means.base:BoundedSums",
     "coinpress": "dpmoments.papers.mechanisms.coinpress_mean:CoinPressMean",
     "karwa-vadhan": "dpmoments.papers.mechanisms.coordinatewise:KarwaVadhan",
     "log-scale-histogram": "dpmoments.papers.mechanisms.log_scale_histogram:LogScaleHistogramMean",

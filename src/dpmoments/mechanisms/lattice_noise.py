@@ -15,14 +15,13 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.message import Query
+from dpmoments.base.values import FloatArray
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace, DrawLaw
-from dpmoments.privacy.sensitivity import count, count_l1
+from dpmoments.privacy.sensitivity import Sensitivity, count, count_l1
 from dpmoments.privacy.unit import Neighbors
 
 

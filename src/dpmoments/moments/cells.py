@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_probability
 from dpmoments.base.one_variable import (
     brent_root,
@@ -28,6 +27,7 @@ from dpmoments.base.one_variable import (
     log_integral_above,
     log_or_minus_infinity,
 )
+from dpmoments.base.values import FloatArray
 
 _STEPS_PER_SD = 2048
 """Grid points in one SD of a sum: a finer lattice is coarsened, and quantiles rounded up."""

@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import (
     check_at_least,
     check_between,
@@ -27,7 +26,7 @@ from dpmoments.base.errors import InputTypeError, InputValueError
 from dpmoments.base.loaded_classes import LoadedClasses
 from dpmoments.base.one_variable import brent_root
 from dpmoments.base.records import ABSENT_IF_NONE, Record
-from dpmoments.base.values import finite_numbers, require_known
+from dpmoments.base.values import FloatArray, finite_numbers, require_known
 from dpmoments.moments.cells import (
     CellFamily,
     GaussianCells,
@@ -247,7 +246,7 @@ _FAMILIES: Mapping[str, type[CellFamily]] = LoadedClasses(
         "laplace": "dpmoments.moments.cells:LaplaceCells",
         "isotropic": "dpmoments.moments.cells:IsotropicCells",
         "matrix-laplace": "dpmoments.moments.cells:MatrixLaplaceCells",
-        "wishart": "dpmoments.papers.cells:WishartCells",
+        "wishart": "dpmoments.papers.models:WishartCells",
     }
 )
 """Families of cells."""

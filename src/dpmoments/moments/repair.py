@@ -12,9 +12,9 @@ from importlib import import_module
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.message import Message
+from dpmoments.base.values import FloatArray
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.possible import possible_moments
 from dpmoments.moments.spectral import SpectralNoise, bulk_and_outlier_eigenvalues

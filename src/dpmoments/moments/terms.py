@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.checks import check_finite
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import FloatArray, IntegerArray
 from dpmoments.moments.cells import CellFamily, GaussianCells
 
 # Max columns of R, besides the first, in a row of a local R. A shifted, scaled feature or a contrast of two.

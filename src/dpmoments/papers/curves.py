@@ -22,7 +22,6 @@ from itertools import pairwise
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, out_of_range, shown
 from dpmoments.base.one_variable import (
     brent_root,
@@ -32,8 +31,8 @@ from dpmoments.base.one_variable import (
     log_or_minus_infinity,
     stirling_error,
 )
-from dpmoments.privacy.curves.gaussian import log_delta_of_ratio
-from dpmoments.privacy.curves.inversion import require_delta, require_nonnegative, require_positive, safe_root
+from dpmoments.base.values import FloatArray
+from dpmoments.privacy.curves import log_delta_of_ratio, require_delta, require_nonnegative, require_positive, safe_root
 from dpmoments.privacy.unit import Neighbors
 
 _RELATIVE_ERROR = 1e-9

@@ -15,15 +15,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
-from dpmoments.base.values import rounded_up
+from dpmoments.base.values import FloatArray, rounded_up
 from dpmoments.papers.curves import additive_wishart_delta, raised_wishart_delta, wishart_sampling_delta
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.composed import PrivacyCurve, laplace_delta
-from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.curves import PrivacyCurve, laplace_delta
 from dpmoments.privacy.laws import DrawLaw, GaussianLaw, attains, bounded_range_curve, pure_loss
+from dpmoments.privacy.sensitivity import Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
 _STEPS = 10

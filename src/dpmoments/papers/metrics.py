@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_finite, check_not_negative, check_positive, check_vector, symmetric_part
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import FloatArray
 
 ASYMMETRY = 1e-9
 """Largest |M − Mᵀ| attributed to rounding, as a fraction of the largest entry."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
+from dpmoments.base.values import FloatArray
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair, from_eigen
 from dpmoments.moments.spectral import (

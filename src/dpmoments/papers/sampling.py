@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.values import FloatArray, IntegerArray
 from dpmoments.papers.laws import (
     AdditiveWishartDraw,
     Directions,
@@ -22,8 +22,7 @@ from dpmoments.papers.laws import (
     WishartSampling,
 )
 from dpmoments.papers.sphere import sample_bingham, sample_orthonormal_frame
-from dpmoments.privacy.matrices import symmetric_gaussian
-from dpmoments.privacy.sampling import noised, with_rounded, without_low_bits
+from dpmoments.privacy.sampling import noised, symmetric_gaussian, with_rounded, without_low_bits
 
 
 @noised.register

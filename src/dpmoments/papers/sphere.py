@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_at_least, check_finite, check_vector, symmetric_part
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import FloatArray
 
 _BATCH_CELLS = 1 << 18
 """Normals drawn together: 2 MB, so that a batch stays in cache."""

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, aligned, format_level, number
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import is_whole
 from dpmoments.base.errors import InputValueError, out_of_range
+from dpmoments.base.values import FloatArray
 from dpmoments.base.wordings import percent
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
@@ -24,13 +24,11 @@ from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.cells import CountNoise
-from dpmoments.planning.changes import changes, cost_of_derived, cost_of_products, positive
+from dpmoments.planning.changes import ForecastGoals, changes, cost_of_derived, cost_of_products, positive
 from dpmoments.planning.forecast_noise import ReleasePlan
 from dpmoments.planning.forecast_table import ByMechanism, Forecast, ForecastRow, short_refusal
-from dpmoments.planning.goals import ForecastGoals
 from dpmoments.planning.typical_table import TypicalTable, checked_guesses
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, takes_request
+from dpmoments.privacy.budget import AskedPrivacy, PrivacyBudget, PrivacyRequest, takes_request
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.schema.constraints import require_unweighted, schema_of_tables
 from dpmoments.schema.goals import Goal, checked_goals

@@ -11,19 +11,18 @@ import numpy as np
 import scipy
 
 from dpmoments.analysis.answers import Answer, Column, rounded
+from dpmoments.analysis.confidence import POWER, estimable, half_widths, smallest_seen
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.description import Description
 from dpmoments.analysis.goals import GoalResult, goal_results
 from dpmoments.analysis.released import chosen_features, correlation_of, unrelated
-from dpmoments.analysis.resolvability import POWER, estimable, half_widths, smallest_seen
-from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import listed
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.mechanisms.standardized import StandardizedPlan
 from dpmoments.planning.typical_table import TypicalTable, noise_chances
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.request import PrivacyRequest
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, PrivacyRequest
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema.goals import Goal
 from dpmoments.schema.schema import Schema

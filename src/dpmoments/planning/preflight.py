@@ -22,7 +22,7 @@ from dpmoments.analysis.answers import rounded
 from dpmoments.base.errors import InputTypeError, closest
 from dpmoments.base.progress import watched
 from dpmoments.base.table_files import STATISTICS_ENDINGS, statistics_columns
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_files import TextFormat
 from dpmoments.base.wordings import percent
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.registry import make_mechanism
@@ -30,8 +30,7 @@ from dpmoments.planning.facts import AbsentColumn, ColumnFacts, FoundValue, Shif
 from dpmoments.planning.forecast_noise import ReleasePlan, joined
 from dpmoments.planning.survey import STEPS, survey_table, survey_units
 from dpmoments.planning.typical_table import TypicalTable
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.request import PrivacyRequest
+from dpmoments.privacy.budget import PrivacyBudget, PrivacyRequest
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, require_unit
 from dpmoments.rows.sources.opening import Table, columns_of_array, open_source
 from dpmoments.rows.units import ROUNDS

@@ -15,20 +15,28 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.table_libraries import pa, pc
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_files import TextFormat
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.planning.facts import CellValue, ColumnFacts, TableFacts, UnitFacts
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.encode import encode_columns
 from dpmoments.rows.sources.engine import EngineSource
 from dpmoments.rows.sources.source import LocalSource
-from dpmoments.rows.summary import Summary
-from dpmoments.rows.threads import summarize_in_threads
+from dpmoments.rows.summary import Summary, summarize_in_threads
 from dpmoments.rows.units import UnitBlock, UnitCounts, counts_of_units
-from dpmoments.schema.cells.objects import NO_LEVEL, read_objects
-from dpmoments.schema.cells.reading import MISSING, UNKNOWN, NumberColumn, level_codes, numbers, text_values
-from dpmoments.schema.cells.text import (
+from dpmoments.schema.cell_reading import (
+    MISSING,
+    UNKNOWN,
+    NumberColumn,
+    level_codes,
+    nameless_cells,
+    numbers,
+    text_values,
+    unit_ids,
+)
+from dpmoments.schema.cells import (
+    NO_LEVEL,
     TextCells,
     column_format,
     decoded_bytes,
@@ -36,9 +44,9 @@ from dpmoments.schema.cells.text import (
     decoded_without,
     is_text,
     null_markers,
+    read_objects,
     text_numbers,
 )
-from dpmoments.schema.cells.units import nameless_cells, unit_ids
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric, WeightColumn
 from dpmoments.schema.dates import Date
 from dpmoments.schema.derived import DerivedColumn, SchemaColumn
@@ -409,7 +417,7 @@ class UnreadableColumn:
 class ReadCells:
     """Values of a column, whatever they hold."""
 
-    # (n,): numbers, NaN if missing or unreadable; codes of :func:`dpmoments.schema.cells.reading.level_codes`;
+    # (n,): numbers, NaN if missing or unreadable; codes of :func:`dpmoments.schema.cell_reading.level_codes`;
     # or units, null if none
     values: Any
     # (n,), neither missing nor of the kind that the column needs; of a categorical column only by the column's type, since

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputTypeError, InputValueError, shown
-from dpmoments.base.values import is_finite_number
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, is_finite_number
 from dpmoments.schema.column import check_missing_share
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric, WeightColumn
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, presence_column

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpmoments.analysis.answers import Answer, Column, number
 from dpmoments.analysis.cross_table import cross_table
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, closest, shown
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.counts import Counts, CountsPlan
 from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import automatic_mean

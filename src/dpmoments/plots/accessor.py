@@ -13,7 +13,6 @@ from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments, Release, feature_index
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputTypeError, InputValueError, shown
-from dpmoments.plots.association import draw_association
 from dpmoments.plots.canvas import captioned, plot_of_release, require_count, require_mean, sized
 from dpmoments.plots.intervals import (
     chart_of_coefficients,
@@ -23,8 +22,7 @@ from dpmoments.plots.intervals import (
     draw_intervals,
     labels_of,
 )
-from dpmoments.plots.spectrum import draw_spectrum
-from dpmoments.plots.steps import draw_steps
+from dpmoments.plots.pictures import draw_association, draw_spectrum, draw_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

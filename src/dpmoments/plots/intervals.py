@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dpmoments.analysis.answers import format_level, interval_ends, rounded, step_errors
+from dpmoments.analysis.confidence import UNCLEAR, smallest_seen
 from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.description import Description, describe
 from dpmoments.analysis.functionals import describe_law
 from dpmoments.analysis.group_means import GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import Moments, Release, dates_in
-from dpmoments.analysis.resolvability import UNCLEAR, smallest_seen
-from dpmoments.base.arrays import FloatArray, largest_first
+from dpmoments.base.values import FloatArray, largest_first
 from dpmoments.moments.law import NoiseLaw
-from dpmoments.plots.association import relations, title_of_relations
 from dpmoments.plots.canvas import (
     CERTAIN,
     INK,
@@ -37,6 +36,7 @@ from dpmoments.plots.canvas import (
     label,
     literal_text,
 )
+from dpmoments.plots.pictures import relations, title_of_relations
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,7 @@ from functools import lru_cache
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.values import no_less, rounded_down, rounded_up
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.gaussian import MIN_COMPOSED_SCALE, discrete_gaussian_rho
-from dpmoments.privacy.curves.inversion import safe_root
+from dpmoments.privacy.curves import MIN_COMPOSED_SCALE, discrete_gaussian_rho, safe_root
 from dpmoments.privacy.unit import PrivacyUnit
 
 # Largest ε for the joint Gaussian curve. Beyond it the curve is useless and its inversion overflows.

@@ -32,15 +32,16 @@ from dpmoments.base.records import Record, read_entries
 from dpmoments.base.values import require_known
 from dpmoments.privacy.accounting import LossUnit, allowance
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.gaussian import (
+from dpmoments.privacy.curves import (
     MAX_COMPOSED_COORDINATES,
     MIN_COMPOSED_SCALE,
     discrete_gaussian_log_delta,
     gaussian_epsilon,
     pure_to_gaussian,
+    pure_to_zcdp,
+    safe_root,
+    zcdp_epsilon,
 )
-from dpmoments.privacy.curves.inversion import safe_root
-from dpmoments.privacy.curves.zcdp import pure_to_zcdp, zcdp_epsilon
 from dpmoments.privacy.grants import (
     MAX_GAUSSIAN_RELEASES,
     ROW,

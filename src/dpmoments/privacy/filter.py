@@ -18,13 +18,11 @@ from dpmoments.base.errors import InputRuntimeError, InputTypeError, InputValueE
 from dpmoments.base.message import Message, Query
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance_for_rows
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES
-from dpmoments.privacy.distances import Sensitivity
-from dpmoments.privacy.entropy import insecure_generator, secure_generator
+from dpmoments.privacy.curves import MAX_COMPOSED_COORDINATES
 from dpmoments.privacy.laws import DrawLaw
 from dpmoments.privacy.receipt import Draw, Receipt, total_loss
-from dpmoments.privacy.sampling import coordinates_of, noised
-from dpmoments.privacy.sensitivity import sensitivity_from_dict
+from dpmoments.privacy.sampling import coordinates_of, insecure_generator, noised, secure_generator
+from dpmoments.privacy.sensitivity import Sensitivity, sensitivity_from_dict
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey
 
 

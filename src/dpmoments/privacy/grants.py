@@ -17,8 +17,7 @@ from dpmoments.base.errors import InputValueError, shown, wrong_type
 from dpmoments.base.records import ABSENT_IF_NONE, ReadBy, Record
 from dpmoments.base.values import check_label, no_less, require_known
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho
-from dpmoments.privacy.curves.zcdp import zcdp_rho
+from dpmoments.privacy.curves import MAX_COMPOSED_COORDINATES, discrete_gaussian_rho, zcdp_rho
 from dpmoments.privacy.origin import check_dataset
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 

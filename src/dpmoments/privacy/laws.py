@@ -28,15 +28,15 @@ from dpmoments.base.loaded_classes import LoadedClasses
 from dpmoments.base.values import is_finite_number, rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.curves.composed import (
+from dpmoments.privacy.curves import (
     PrivacyCurve,
     bounded_range_delta,
     discrete_laplace_delta,
     laplace_delta,
+    pure_to_zcdp,
     randomized_response_delta,
 )
-from dpmoments.privacy.curves.zcdp import pure_to_zcdp
-from dpmoments.privacy.distances import Norm, Sensitivity
+from dpmoments.privacy.sensitivity import Norm, Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
 

@@ -14,11 +14,11 @@ from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.cross_table import CountTable, CrossTable, best_margin
 from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release, dependent_rows
-from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputValueError, shown
 from dpmoments.base.message import Message
 from dpmoments.base.records import AS_IT_IS, Rule, read_entries
+from dpmoments.base.values import FloatArray, IntegerArray
 from dpmoments.moments.cells import CountNoise
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.receipt import Draw

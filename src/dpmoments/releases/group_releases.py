@@ -17,8 +17,7 @@ from dpmoments.base.errors import InputKeyError, InputValueError, listed, shown
 from dpmoments.base.message import Message
 from dpmoments.base.records import ReadBy, read_entries
 from dpmoments.privacy.origin import GroupOfRows, group_label
-from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.receipt import PrivacyStatement, Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import Disclosed
 from dpmoments.releases.moment_release import MomentRelease

@@ -11,10 +11,10 @@ import numpy as np
 from dpmoments.analysis.answers import aligned, count_text, in_floating_point, rounded
 from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputOverflowError, InputValueError, shown
 from dpmoments.base.message import Message
+from dpmoments.base.values import FloatArray
 from dpmoments.moments.models import MeanModel
 from dpmoments.releases.disclosed import Disclosed
 

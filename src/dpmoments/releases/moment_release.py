@@ -30,12 +30,11 @@ from dpmoments.analysis.regression import lasso, ols, ridge
 from dpmoments.analysis.released import Moments, Weighting
 from dpmoments.analysis.scales import cancorr, cronbach_alpha, factor_analysis, mcdonald_omega, tetrachoric
 from dpmoments.analysis.synthetic import synthetic_rows
-from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputAttributeError, InputValueError, meant
 from dpmoments.base.message import Message
 from dpmoments.base.records import ReadBy
-from dpmoments.base.values import is_finite_number, to_plain
+from dpmoments.base.values import BoolArray, FloatArray, is_finite_number, to_plain
 from dpmoments.base.wordings import REASONS
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import NoiseModel

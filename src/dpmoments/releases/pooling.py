@@ -13,17 +13,16 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.released import Moments
 from dpmoments.base import __version__
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputTypeError, InputValueError, listed
 from dpmoments.base.message import Message
 from dpmoments.base.records import read_entries
+from dpmoments.base.values import FloatArray
 from dpmoments.moments.models import PooledModel
 from dpmoments.moments.repair import Repair
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
-from dpmoments.privacy.receipt import PooledReceipt
-from dpmoments.privacy.statement import ARITHMETICS, PrivacyStatement
+from dpmoments.privacy.receipt import ARITHMETICS, PooledReceipt, PrivacyStatement
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.releases.mean_release import MeanRelease

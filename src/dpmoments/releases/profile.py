@@ -20,9 +20,15 @@ from dpmoments.base.errors import out_of_range
 from dpmoments.base.values import no_less, rounded_up
 from dpmoments.privacy.accounting import Loss, LossUnit, loss_for_units
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.curves.composed import PrivacyCurve, composed, randomized_response_delta
-from dpmoments.privacy.curves.gaussian import MAX_COMPOSED_COORDINATES, MIN_COMPOSED_SCALE, discrete_gaussian_log_delta
-from dpmoments.privacy.curves.zcdp import zcdp_delta
+from dpmoments.privacy.curves import (
+    MAX_COMPOSED_COORDINATES,
+    MIN_COMPOSED_SCALE,
+    PrivacyCurve,
+    composed,
+    discrete_gaussian_log_delta,
+    randomized_response_delta,
+    zcdp_delta,
+)
 from dpmoments.privacy.receipt import Draw, PooledReceipt, Receipt
 from dpmoments.privacy.unit import Neighbors
 

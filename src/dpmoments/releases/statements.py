@@ -28,8 +28,7 @@ from dpmoments.base.message import Message, lines_of
 from dpmoments.base.values import no_less
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.ledger import Ledger, originals
-from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.receipt import PrivacyStatement, Receipt
 from dpmoments.releases.profile import REFERENCE_DELTA, PrivacyProfile, RunCurve
 
 

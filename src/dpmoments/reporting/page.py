@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup, escape
 
+from dpmoments.analysis.confidence import UNCLEAR
 from dpmoments.analysis.group_means import LOST
-from dpmoments.analysis.resolvability import UNCLEAR
 from dpmoments.base.errors import visible
 from dpmoments.plots.canvas import (
     CERTAIN,

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, count_text, rounded
-from dpmoments.analysis.confidence import error_rate
+from dpmoments.analysis.confidence import error_rate, largest_holding
 from dpmoments.analysis.released import cautions
-from dpmoments.analysis.resolvability import largest_holding
 from dpmoments.audit.verification import checks
 from dpmoments.base.documents import KEEPS_A_FILE, check_output, write_text
 from dpmoments.base.errors import InputTypeError, InputValueError, wrong_type
@@ -21,10 +20,9 @@ from dpmoments.base.message import lines_of
 from dpmoments.base.values import no_less
 from dpmoments.planning.changes import takes_to_read
 from dpmoments.planning.forecast_noise import clear_from
-from dpmoments.planning.forecast_table import Forecast
-from dpmoments.planning.picture import MEANING, clear_by_budget
-from dpmoments.plots.association import relations
+from dpmoments.planning.forecast_table import MEANING, Forecast, clear_by_budget
 from dpmoments.plots.intervals import ONLY_BY_ITSELF
+from dpmoments.plots.pictures import relations
 from dpmoments.privacy.ledger import originals
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.group_releases import GroupReleases

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from dpmoments.analysis.answers import format_level, interval_ends, number, rounded
+from dpmoments.analysis.confidence import smallest_seen
 from dpmoments.analysis.correlations import Correlations
 from dpmoments.analysis.cross_table import MAX_TESTED
 from dpmoments.analysis.group_means import GroupDifferences, GroupMeans
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.released import dates_in
-from dpmoments.analysis.resolvability import smallest_seen
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, listed, shown
-from dpmoments.plots.association import draw_association, meaning_of_relations, relations, title_of_relations
+from dpmoments.base.values import FloatArray
 from dpmoments.plots.intervals import (
     MAX_FINDINGS,
     IntervalChart,
@@ -32,6 +31,7 @@ from dpmoments.plots.intervals import (
     smallest_typical,
     with_minus,
 )
+from dpmoments.plots.pictures import draw_association, meaning_of_relations, relations, title_of_relations
 from dpmoments.releases.counts_release import CountsRelease
 from dpmoments.releases.mean_release import MeanRelease
 from dpmoments.releases.moment_release import MomentRelease

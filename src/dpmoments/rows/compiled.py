@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmoments.base.arrays import BoolArray, FloatArray
-from dpmoments.rows.lattice import Lattice
-from dpmoments.rows.rounding import RowMap
+from dpmoments.base.values import BoolArray, FloatArray
+from dpmoments.rows.rounding import Lattice, RowMap
 
 MAX_FEATURES = 32
 """Max features: wider rows spend most time in the matrix product, at which BLAS is best."""

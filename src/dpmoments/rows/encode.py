@@ -18,7 +18,7 @@ unknown level, unreadable value   the column's ``other`` rule: row dropped, or n
 null or empty text (categorical)  the column's ``missing`` rule: error, no level, or row dropped
 ================================  ==========================================================================
 
-A number beyond the range of float64 is infinite; :mod:`dpmoments.schema.cells.reading` defines how each type is read. A
+A number beyond the range of float64 is infinite; :mod:`dpmoments.schema.cell_reading` defines how each type is read. A
 Boolean column also accepts numbers, like a numeric column with bounds 0 and 1, and the values that it lists for true and
 false. A column of text is read as numbers if the schema states their format. So a value stops a pass only if the
 column's rule is "error". Before any value is read, a column is refused if its declared type contains no usable value,
@@ -35,13 +35,13 @@ from typing import Any
 
 import numpy as np
 
-from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.base.table_libraries import pa, pc
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.rows.compiled import CellRules
 from dpmoments.rows.level_sums import CodedBlock, LevelLayout
 from dpmoments.rows.summary import BlockMemory, dropped_by_missing
-from dpmoments.schema.cells.reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, name_words, numbers
+from dpmoments.schema.cell_reading import MISSING, UNKNOWN, CodeArray, NumberColumn, level_codes, name_words, numbers
 from dpmoments.schema.columns import Boolean, Categorical, Column, NameColumn, WeightColumn
 from dpmoments.schema.constraints import Level, grouping_column, levels_of, schema_of_groups
 from dpmoments.schema.derived import MissingIndicator, presence_column

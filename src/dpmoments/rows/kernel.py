@@ -18,13 +18,20 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike, NDArray
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError
+from dpmoments.base.values import FloatArray
 from dpmoments.rows.compiled import CellRules, CompiledSums, can_be_compiled, compiled_sums, is_loaded
 from dpmoments.rows.moments import ExactMoments, add_limbs, split_limbs
 from dpmoments.rows.rounding import RowMap, RowRounder
-from dpmoments.rows.summary import Adapted, Missing, Summary, checked_block
-from dpmoments.rows.threads import blas_threads, require_exact_products, summarize_in_threads
+from dpmoments.rows.summary import (
+    Adapted,
+    Missing,
+    Summary,
+    blas_threads,
+    checked_block,
+    require_exact_products,
+    summarize_in_threads,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,13 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
 from dpmoments.base.errors import InputValueError
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers, RunningMoments
-from dpmoments.rows.lattice import Lattice
 from dpmoments.rows.moments import LIMB_BITS, ExactMoments, add_limbs, split_limbs
+from dpmoments.rows.rounding import Lattice
 from dpmoments.rows.summary import Adapted, Prepared, PrivateSums, Result, Running, Summary
-from dpmoments.schema.cells.reading import CodeArray
+from dpmoments.schema.cell_reading import CodeArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import columns_with_slices
 from dpmoments.schema.encoding import Encoding

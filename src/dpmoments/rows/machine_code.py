@@ -7,8 +7,8 @@ import math
 import numba
 import numpy as np
 
-from dpmoments.base.arrays import BoolArray, FloatArray, IntegerArray
-from dpmoments.rows.lattice import EXACT
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray
+from dpmoments.rows.rounding import EXACT
 
 RoundingConstants = tuple[FloatArray, bool, FloatArray, float, float, float]
 """Center, if subtracted, lattice units by feature, squared limit, beyond doubt, target."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.base.errors import InputOverflowError, InputValueError
-from dpmoments.rows.lattice import Lattice
+from dpmoments.rows.rounding import Lattice
 
 # An integer is stored as high·2^60 + low with 0 ≤ low < 2^60, which makes the pair unique. Two lows add up to
 # less than 2^61, so an addition carries at most one into the high limb.

@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_files import TextFormat
+from dpmoments.base.values import FloatArray
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit, SelectionKey, require_unit
 from dpmoments.rows.encode import Restriction
 from dpmoments.rows.histogram import (
@@ -22,20 +22,29 @@ from dpmoments.rows.histogram import (
     CellCountSummary,
     Histogram,
     HistogramSummary,
+    LengthSummary,
+    MarginalSummary,
+    MarginalSums,
     NameSummary,
     RowCount,
     RowStatistic,
     require_rowwise,
 )
 from dpmoments.rows.kernel import MomentSummary, MovedNumbers
-from dpmoments.rows.marginal_sums import LengthSummary, MarginalSummary, MarginalSums
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Source
-from dpmoments.rows.summary import Missing, Prepared, Result, Running, Summary
-from dpmoments.rows.threads import stated_threads, summarize_in_threads
-from dpmoments.rows.units import ROUNDS, Tallied, UnitSelection, require_same_table, selection_of_units
-from dpmoments.rows.weighted import BEHIND, WeightCells, Weighted
+from dpmoments.rows.summary import Missing, Prepared, Result, Running, Summary, stated_threads, summarize_in_threads
+from dpmoments.rows.units import (
+    BEHIND,
+    ROUNDS,
+    Tallied,
+    UnitSelection,
+    WeightCells,
+    Weighted,
+    require_same_table,
+    selection_of_units,
+)
 from dpmoments.schema.columns import NameColumn
 from dpmoments.schema.constraints import Level, require_mean_of_weighted
 from dpmoments.schema.encoding import may_be_shortened

@@ -10,10 +10,9 @@ from typing import Any, ClassVar, Literal, TypeGuard
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputTypeError, InputValueError, of_column, out_of_range, shown, wrong_type
-from dpmoments.base.values import check_description, check_name, check_text, is_finite_number
+from dpmoments.base.values import FloatArray, check_description, check_name, check_text, is_finite_number
 
 MissingNumber = Literal["error", "available", "fill", "drop", "center"]
 

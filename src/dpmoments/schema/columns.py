@@ -10,12 +10,11 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, is_whole
 from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
 from dpmoments.base.message import Message
-from dpmoments.base.text_format import TextFormat
-from dpmoments.base.values import check_text, number_as_text
+from dpmoments.base.text_files import TextFormat
+from dpmoments.base.values import FloatArray, check_text, number_as_text
 from dpmoments.schema.column import (
     FilledColumn,
     MarkedMissing,

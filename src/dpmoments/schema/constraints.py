@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, listed, meant, shown
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import OTHER, Boolean, Categorical, Column, NameColumn
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import may_be_shortened

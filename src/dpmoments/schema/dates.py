@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown
 from dpmoments.base.message import Message
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.column import FilledColumn, MissingNumber
 
 # How dates and times are written in text: formats as of ``strptime``, as patterns with a group for each part.

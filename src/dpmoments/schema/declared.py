@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dpmoments.base.text_format import USUAL_NULLS
+from dpmoments.base.text_files import USUAL_NULLS
 
 Code = str | int | float
 

@@ -12,10 +12,9 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown
 from dpmoments.base.message import Message
-from dpmoments.base.values import check_name, rounded_down, rounded_up
+from dpmoments.base.values import FloatArray, check_name, rounded_down, rounded_up
 from dpmoments.schema.column import EncodedColumn
 from dpmoments.schema.columns import (
     MAX_BOUND,

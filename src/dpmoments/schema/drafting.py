@@ -31,8 +31,7 @@ from dpmoments.base.table_files import (
     unit_and_origin,
 )
 from dpmoments.base.table_libraries import nw, pa, pq, type_name
-from dpmoments.base.text_format import CSV_DELIMITERS, TextFormat
-from dpmoments.base.text_reading import first_line, names_in, other_delimiter
+from dpmoments.base.text_files import CSV_DELIMITERS, TextFormat, first_line, names_in, other_delimiter
 from dpmoments.schema.codebooks import columns_of_codebook
 from dpmoments.schema.declared import DeclaredColumn, Entry, entries_of, is_missing_label, merged, plain_text
 

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError, shown, wrong_type
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import MAX_BOUND, Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.derived import DerivedColumn, MissingIndicator, SchemaColumn, stated_columns
 

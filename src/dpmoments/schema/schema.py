@@ -19,11 +19,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant, shown, wrong_type
 from dpmoments.base.message import Message
 from dpmoments.base.records import written
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_files import TextFormat
+from dpmoments.base.values import FloatArray
 from dpmoments.schema.codebooks import complete_columns, frictionless_field
 from dpmoments.schema.column import MarkedMissing, as_text, checked_marks, checked_weight
 from dpmoments.schema.columns import (

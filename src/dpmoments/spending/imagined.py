@@ -13,20 +13,18 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputTypeError
-from dpmoments.mechanisms.base import Plan
-from dpmoments.mechanisms.units import UnitsPlan
+from dpmoments.base.values import FloatArray
+from dpmoments.mechanisms.base import Plan, UnitsPlan
 from dpmoments.moments.repair import Repair
+from dpmoments.privacy.budget import PrivacyRequest
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import Draw
-from dpmoments.privacy.request import PrivacyRequest
 from dpmoments.releases.moment_release import MomentRelease, of_present_values
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.summary import Missing, Result, Running, Summary
-from dpmoments.rows.threads import summarize_in_threads
+from dpmoments.rows.summary import Missing, Result, Running, Summary, summarize_in_threads
 from dpmoments.schema.schema import Schema
 from dpmoments.spending.release import moment_release
 

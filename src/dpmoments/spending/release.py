@@ -10,18 +10,16 @@ from typing import Any, TypeVar, Unpack, cast
 from dpmoments.base import __version__
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
-from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, Plan
+from dpmoments.mechanisms.base import CalibratedPlan, Mechanism, OuterPlan, Plan
 from dpmoments.mechanisms.counts import Counts, shape_of
 from dpmoments.mechanisms.means.base import MeanMechanism
 from dpmoments.mechanisms.registry import automatic_mean, make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import RunResult
-from dpmoments.mechanisms.units import OuterPlan
 from dpmoments.moments.repair import Repair, few_rows_message
+from dpmoments.privacy.budget import takes_request
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.origin import ReleaseOrigin, group_label
-from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.request import takes_request
-from dpmoments.privacy.statement import PrivacyStatement
+from dpmoments.privacy.receipt import PrivacyStatement, Receipt
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases

@@ -27,25 +27,23 @@ from dpmoments.base.errors import (
 )
 from dpmoments.base.message import Message
 from dpmoments.base.progress import log, watched
-from dpmoments.base.text_format import TextFormat
-from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism
-from dpmoments.mechanisms.found_levels import FindingPlan
+from dpmoments.base.text_files import TextFormat
+from dpmoments.mechanisms.base import CalibratedPlan, ConfiguredMechanism, UnitsPlan
+from dpmoments.mechanisms.counts import FindingPlan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.mechanisms.units import UnitsPlan
 from dpmoments.privacy.accounts import NoGrantError, OtherUnitError
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import AskedPrivacy, BudgetKind, PrivacyBudget, PrivacyRequest, all_options
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.grants import ROW, require_dataset, unit_name
 from dpmoments.privacy.ledger import Ledger
 from dpmoments.privacy.origin import LedgerEntry, ReleaseOrigin, check_dataset
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.request import AskedPrivacy, PrivacyRequest, all_options
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.releases.disclosed import MessageWarning, ReleaseWarning
 from dpmoments.releases.loading import AnyRelease
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.memory import MissingColumnsError
-from dpmoments.rows.threads import blas_threads
+from dpmoments.rows.summary import blas_threads
 from dpmoments.schema.constraints import require_levels, schema_of_names, schema_with_found
 from dpmoments.schema.schema import Schema, require_schema
 

@@ -16,8 +16,8 @@ from benchmarks.papers.reproduce.experiments.regressions import ADD_REMOVE, by_l
 from benchmarks.papers.sheffet.techniques import Technique, multiple_regressions
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.mechanisms.base import Plan
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 
 __all__ = ["measure"]
 

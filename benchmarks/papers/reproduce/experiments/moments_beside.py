@@ -25,9 +25,9 @@ from dpmoments import datasets
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.repair import Repair
 from dpmoments.papers import datasets as papers_datasets
-from dpmoments.papers.mechanisms.comparisons import RegimeRule
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.papers.mechanisms.eigenvectors import RegimeRule
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 
 __all__ = ["FORMS", "SIDES", "measure", "taken"]
 

@@ -19,8 +19,8 @@ from benchmarks.papers.reproduce.experiments.regressions import ADD_REMOVE, esti
 from benchmarks.papers.sheffet.techniques import BASE, OUTPUTS, Experiment, outputs_as_features
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.moments.repair import clip
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 
 __all__ = [
     "BASE_ZEROS",

@@ -11,9 +11,9 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import noised, without_low_bits
+from dpmoments.privacy.sensitivity import Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["Misprinted"]

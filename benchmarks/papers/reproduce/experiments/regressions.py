@@ -28,8 +28,8 @@ from benchmarks.papers.sheffet.techniques import (
 )
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.mechanisms.base import Plan
-from dpmoments.privacy.entropy import insecure_generator
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 
 __all__ = ["measure"]

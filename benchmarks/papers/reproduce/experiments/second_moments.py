@@ -21,9 +21,9 @@ from benchmarks.papers.summed_once import SummedOnce
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
 from dpmoments.moments.repair import Repair, clip
-from dpmoments.papers.mechanisms.comparisons import PaperLaplace
-from dpmoments.privacy.entropy import insecure_generator
+from dpmoments.papers.mechanisms.eigenvectors import PaperLaplace
 from dpmoments.privacy.filter import PrivacyFilter
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 

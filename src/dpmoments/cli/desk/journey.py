@@ -29,7 +29,7 @@ from dpmoments.base.table_files import (
     STATISTICS_ENDINGS,
     file_ending,
 )
-from dpmoments.base.text_format import CSV_DELIMITERS
+from dpmoments.base.text_files import CSV_DELIMITERS
 from dpmoments.cli.options import column_and_feature, shell_arguments
 from dpmoments.cli.output import explain, notes_of, refuge
 from dpmoments.mechanisms.registry import MECHANISMS

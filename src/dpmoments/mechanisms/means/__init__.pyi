@@ -1,4 +1,4 @@
-from dpmoments.mechanisms.means.bounded_sums import BoundedSums as BoundedSums
+from dpmoments.mechanisms.means.base import BoundedSums as BoundedSums
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean as CoinPressMean
 from dpmoments.papers.mechanisms.coordinatewise import KarwaVadhan as KarwaVadhan
 from dpmoments.papers.mechanisms.coordinatewise import Naive as Naive

@@ -13,7 +13,6 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import (
     check_at_least,
     check_not_negative,
@@ -23,6 +22,7 @@ from dpmoments.base.checks import (
     not_one_of,
 )
 from dpmoments.base.errors import InputValueError, shown, wrong_type
+from dpmoments.base.values import FloatArray
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_between, check_not_negative, check_positive
 from dpmoments.base.errors import InputValueError, out_of_range, shown
 from dpmoments.base.one_variable import brent_root
+from dpmoments.base.values import FloatArray
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind, checked, descending
 
 

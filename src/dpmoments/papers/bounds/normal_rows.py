@@ -16,15 +16,15 @@ import scipy
 
 from dpmoments.base.checks import check_probability
 from dpmoments.base.errors import InputValueError
-from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
+from dpmoments.moments.spectral import normal_norm_quantile
 from dpmoments.papers.bounds.arguments import checked, least_rows, rows_needed
-from dpmoments.papers.cells import wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.papers.mechanisms.coinpress_mean import (
     normal_matrix_norm,
     normal_norm_square,
     normal_second_moment_error,
 )
 from dpmoments.papers.mechanisms.coinpress_schedule import last_step_shares
+from dpmoments.papers.models import wishart_eigenvalue_range, wishart_frobenius_quantile
 from dpmoments.privacy.sensitivity import gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 

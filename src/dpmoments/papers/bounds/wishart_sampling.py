@@ -14,9 +14,9 @@ import scipy
 
 from dpmoments.base.checks import check_positive
 from dpmoments.base.errors import InputValueError
-from dpmoments.moments.extreme_eigenvalues import normal_norm_quantile
+from dpmoments.moments.spectral import normal_norm_quantile
 from dpmoments.papers.bounds.arguments import checked
-from dpmoments.papers.cells import wishart_eigenvalue_range
+from dpmoments.papers.models import wishart_eigenvalue_range
 from dpmoments.privacy.curves import wishart_sampling_padding
 from dpmoments.privacy.unit import Neighbors
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray, IntegerArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputValueError, shown
 from dpmoments.base.message import Query
+from dpmoments.base.values import FloatArray, IntegerArray
 from dpmoments.mechanisms.additive import (
     AdditivePlan,
     Noise,
@@ -31,10 +31,9 @@ from dpmoments.papers.laws import AdditiveWishartDraw
 from dpmoments.papers.models import ScaledWishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square
+from dpmoments.privacy.sensitivity import Sensitivity, gram_frobenius, row_norm_square
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 

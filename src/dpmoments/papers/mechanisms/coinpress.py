@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.base.arrays import BoolArray, FloatArray
 from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.base.message import Message
+from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult, positive_definite
 from dpmoments.papers.mechanisms.coinpress_schedule import (

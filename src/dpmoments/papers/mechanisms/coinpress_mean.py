@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputValueError, out_of_range, shown
 from dpmoments.base.message import Message
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, positive_definite
 from dpmoments.papers.mechanisms.coinpress import CoinPress, Ellipsoid, StepRules

@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import out_of_range
 from dpmoments.base.message import Message
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.moments.law import with_rounding
 from dpmoments.moments.models import MeanModel
-from dpmoments.moments.rounding import with_rounding
 from dpmoments.papers.mechanisms.log_scale_histogram import (
     ColumnQueries,
     CoordinateValue,

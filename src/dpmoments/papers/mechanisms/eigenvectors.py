@@ -15,12 +15,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, check_probability
 from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.base.message import Message
-from dpmoments.base.values import finite_numbers
-from dpmoments.mechanisms.additive import MAX_NOISE, choose_bits
+from dpmoments.base.values import FloatArray, finite_numbers
+from dpmoments.mechanisms.additive import MAX_NOISE, Gaussian, GaussianNoise, Laplace, Noise, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import count_scale, noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import MomentShape, RunResult
@@ -29,10 +28,10 @@ from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, larg
 from dpmoments.papers.laws import Directions
 from dpmoments.papers.models import ReleasedBasisModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sensitivity import (
+    Sensitivity,
     quadratic_form,
     sorted_eigenvalues_l1,
     sorted_eigenvalues_l2,
@@ -628,3 +627,90 @@ class KapralovTalwar(SpectralMechanism):
 
     def n_paid(self, n_features: int) -> int:
         return 0 if n_features == 1 else self.rank or n_features
+
+
+# Additive noise, and the choice of a mechanism, as papers have them: not in the registry.
+
+
+@dataclass(frozen=True)
+class EntrywiseGaussian(Gaussian):
+    """Gaussian noise of variance σ² on every entry, above the diagonal too.
+
+    That is "Analyze Gauss" (Dwork et al. 2014). It has the privacy of :class:`~dpmoments.mechanisms.Gaussian`, and √2 more error.
+
+    Examples
+    --------
+    >>> plan = EntrywiseGaussian().plan(MomentShape(10, mean=False), PrivacyBudget.zcdp(0.5), "add_remove")
+    >>> round(plan.expected_error, 4)
+    10.0
+    """
+
+    diagonal_ratio: ClassVar[float] = 1.0
+    about_levels: ClassVar[bool] = False
+    summary: ClassVar[str] = "normal noise of one variance on every entry of the Gram matrix; for comparison"
+    source: ClassVar[str] = "Dwork et al. 2014 (Analyze Gauss)"
+
+    def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
+        scale = super().noise_for(budget, sensitivity).deviation(1)
+        return GaussianNoise(scale, scale)
+
+
+@dataclass(frozen=True)
+class PaperLaplace(Laplace):
+    """Laplace noise of scale 2D/ε, times 1 + w² with count and mean.
+
+    The baseline L of Amin et al. (2019), which adds more noise than its ε needs.
+
+    Examples
+    --------
+    >>> plan = PaperLaplace().plan(MomentShape(2, mean=False), PrivacyBudget.pure(1.0), "add_remove")
+    >>> round(plan.noise.noise_scale, 9)
+    4.0
+    """
+
+    unspent_reason: ClassVar[str | None] = "the paper's noise is more than its budget requires"
+    summary: ClassVar[str] = "independent Laplace noise of the published scale on every entry; for comparison"
+    source: ClassVar[str] = "Amin et al. 2019, baseline L"
+
+    def noise_unit(self, shape: MomentShape, neighbors: Neighbors, augmentation: float) -> float:
+        return 2.0 * (shape.n_features + (1 if augmentation else 0)) * (1.0 + augmentation**2)
+
+
+@dataclass(frozen=True)
+class RegimeRule(Mechanism):
+    """Iterative eigenvectors if λ₁ ln λ₁ ≤ ln(1/δ)/ε or δ is 0, else the Gaussian mechanism.
+
+    The rule of Amin et al. (2019, section 3.1), which the replication report calls hybrid. ``largest_eigenvalue`` is λ₁
+    of the Gram matrix of the encoded rows, from public knowledge; default: the number of rows, if it is public.
+
+    Examples
+    --------
+    >>> budget = PrivacyBudget.approximate(1.0, 1e-6)
+    >>> [RegimeRule(largest).plan(MomentShape(5), budget, "add_remove").mechanism.name for largest in (2.0, 100.0)]
+    ['iterative-eigenvectors', 'gaussian']
+    """
+
+    largest_eigenvalue: float | None = None
+
+    counts_rows: ClassVar[bool] = True  # the mechanism chosen does
+    budget_kinds: ClassVar[frozenset[BudgetKind]] = frozenset({BudgetKind.PURE, BudgetKind.APPROXIMATE})
+    summary: ClassVar[str] = "iterative eigenvectors or Gaussian noise, by a public largest eigenvalue; for comparison"
+    source: ClassVar[str] = "Amin et al. 2019, section 3.1"
+
+    def __post_init__(self) -> None:
+        if self.largest_eigenvalue is not None and not 0.0 < self.largest_eigenvalue < math.inf:
+            raise out_of_range("largest_eigenvalue", self.largest_eigenvalue, "a positive finite number")
+
+    def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> Plan:
+        pure = PrivacyBudget.pure(budget.epsilon)
+        if budget.kind is BudgetKind.PURE:
+            return IterativeEigenvectors().plan(shape, pure, neighbors)
+        largest = self.largest_eigenvalue if self.largest_eigenvalue is not None else shape.n_rows
+        if largest is None:
+            raise InputValueError(
+                "the rule needs the largest eigenvalue of the Gram matrix, or the number of rows, which bounds it and "
+                "is private here: give largest_eigenvalue from public knowledge"
+            )
+        if largest * math.log(max(largest, 1.0)) * budget.epsilon <= -math.log(budget.delta):
+            return IterativeEigenvectors().plan(shape, pure, neighbors)
+        return Gaussian().plan(shape, budget, neighbors)

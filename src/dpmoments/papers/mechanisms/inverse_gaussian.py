@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_one_of, check_positive
 from dpmoments.base.errors import InputValueError
-from dpmoments.base.values import finite_numbers
+from dpmoments.base.values import FloatArray, finite_numbers
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape, RunResult
 from dpmoments.papers.laws import GaussianDraw
@@ -19,10 +18,9 @@ from dpmoments.papers.models import InverseNormalModel
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.sensitivity import count, inverse_gram_frobenius, row_sum_l2
+from dpmoments.privacy.sensitivity import Sensitivity, count, inverse_gram_frobenius, row_sum_l2
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 

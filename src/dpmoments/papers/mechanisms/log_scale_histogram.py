@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message, Query
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.additive import choose_bits
 from dpmoments.mechanisms.base import ZCDP_LOSS_UNITS, Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, split_for_count, with_noise
@@ -30,10 +30,10 @@ from dpmoments.moments.models import MeanModel
 from dpmoments.papers.mechanisms.mapped_rows import FALSE_TAIL, NormHistogram, noise_margin, warning_of
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import Choice
 from dpmoments.privacy.sensitivity import (
+    Sensitivity,
     count,
     count_l1,
     gram_entrywise_l1,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.message import Message, Query
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.additive import augmented_gram, choose_augmentation, choose_bits
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.lattice_noise import (
@@ -28,15 +28,14 @@ from dpmoments.mechanisms.lattice_noise import (
     with_gaussian_noise,
 )
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
+from dpmoments.moments.law import with_rounding
 from dpmoments.moments.models import MeanModel
-from dpmoments.moments.rounding import with_rounding
 from dpmoments.papers.models import LastStepModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import zcdp_noise_scale
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.sensitivity import gram_frobenius, histogram_l2, row_sum_l2, sum_and_gram_frobenius
+from dpmoments.privacy.sensitivity import Sensitivity, gram_frobenius, histogram_l2, row_sum_l2, sum_and_gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows

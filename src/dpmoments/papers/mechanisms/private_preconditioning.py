@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_between, check_positive, check_probability
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.base import GAUSSIAN_LOSS_UNITS, Mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.bounds.normal_rows import CONTRACTION, RESCALE, ROUNDS_SHARE, n_rounds

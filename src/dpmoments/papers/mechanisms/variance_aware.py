@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.message import Message
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.means.base import MeanMechanism, MeanPlan, NoisyMean, NormalRows
 from dpmoments.mechanisms.shape import Arithmetic, MomentShape
 from dpmoments.papers.mechanisms.coinpress_schedule import normal_norm_radius

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpmoments.base.arrays import FloatArray
 from dpmoments.base.checks import check_between, check_one_of, check_positive
 from dpmoments.base.errors import InputValueError, shown
+from dpmoments.base.values import FloatArray
 from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, taken_apart
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.lattice_noise import noise_scale_for
@@ -34,11 +34,10 @@ from dpmoments.papers.laws import EigenvalueBound, RaisedWishartSampling, Wishar
 from dpmoments.papers.models import WishartModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
-from dpmoments.privacy.distances import Sensitivity
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import DrawLaw
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.sensitivity import gram_frobenius, row_norm_square, smallest_eigenvalue
+from dpmoments.privacy.sensitivity import Sensitivity, gram_frobenius, row_norm_square, smallest_eigenvalue
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 

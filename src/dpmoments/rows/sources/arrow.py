@@ -15,11 +15,18 @@ from urllib.parse import unquote
 
 from dpmoments.base.table_files import open_ipc
 from dpmoments.base.table_libraries import pa, pc, pq
-from dpmoments.base.text_format import TextFormat
-from dpmoments.rows.sources.guesses import require_no_guess_of_arrow, require_no_guess_of_duckdb
+from dpmoments.base.text_files import TextFormat
 from dpmoments.rows.sources.memory import require_columns
-from dpmoments.rows.sources.source import DAMAGED_FILE, FAILED_QUERY, LocalSource, read_each, read_quietly
-from dpmoments.schema.cells.reading import text_values
+from dpmoments.rows.sources.source import (
+    DAMAGED_FILE,
+    FAILED_QUERY,
+    LocalSource,
+    read_each,
+    read_quietly,
+    require_no_guess_of_arrow,
+    require_no_guess_of_duckdb,
+)
+from dpmoments.schema.cell_reading import text_values
 from dpmoments.schema.columns import Boolean, Categorical, Coordinate, Numeric
 from dpmoments.schema.dates import Date
 

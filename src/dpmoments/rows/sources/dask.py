@@ -32,12 +32,10 @@ from dpmoments.rows.sources.engine import (
     require_installed,
     unquoted,
 )
-from dpmoments.rows.sources.guesses import columns_of_skipped_nan
 from dpmoments.rows.sources.memory import ArraySource, FrameSource, require_columns
 from dpmoments.rows.sources.office import SeveralSource
-from dpmoments.rows.sources.source import FAILED_QUERY, Reading, read_quietly
-from dpmoments.rows.summary import Missing
-from dpmoments.rows.threads import blas_threads
+from dpmoments.rows.sources.source import FAILED_QUERY, Reading, columns_of_skipped_nan, read_quietly
+from dpmoments.rows.summary import Missing, blas_threads
 from dpmoments.schema.columns import Categorical, Numeric
 
 _OF_COLUMNS = ("ArrowStringConversion", "Projection")

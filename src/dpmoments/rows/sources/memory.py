@@ -12,10 +12,9 @@ import numpy.typing as npt
 from dpmoments.base.errors import InputTypeError, InputValueError, listed
 from dpmoments.base.table_libraries import nw
 from dpmoments.rows.kernel import NumberBlock
-from dpmoments.rows.sources.guesses import require_no_guess_of_polars
-from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, read_quietly
+from dpmoments.rows.sources.source import FAILED_QUERY, LocalSource, read_quietly, require_no_guess_of_polars
 from dpmoments.rows.summary import BlockMemory, Missing, Summary
-from dpmoments.schema.cells.objects import ColumnTable, array_cells, series_cells
+from dpmoments.schema.cells import ColumnTable, array_cells, series_cells
 from dpmoments.schema.columns import Boolean, Coordinate, Numeric
 
 _RAW_ROWS_PER_BLOCK = 1 << 20

@@ -22,12 +22,11 @@ from dpmoments.base.table_files import (
     unit_and_origin,
 )
 from dpmoments.base.table_libraries import pa
-from dpmoments.base.text_format import TextFormat
+from dpmoments.base.text_files import TextFormat
 from dpmoments.rows.sources.arrow import FileSource
 from dpmoments.rows.sources.memory import require_columns
 from dpmoments.rows.sources.source import FAILED_QUERY, Fingerprint, FirstPass, LocalSource, read_each, read_quietly
-from dpmoments.schema.cells.objects import objects_of
-from dpmoments.schema.cells.text import FARTHEST
+from dpmoments.schema.cells import FARTHEST, objects_of
 from dpmoments.schema.columns import Categorical, Column
 from dpmoments.schema.dates import MICROSECONDS, Date
 

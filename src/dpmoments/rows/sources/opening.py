@@ -22,7 +22,7 @@ from dpmoments.base.table_files import (
     fixed_folder,
 )
 from dpmoments.base.table_libraries import nw, pa
-from dpmoments.base.text_format import CSV_DELIMITERS, TextFormat
+from dpmoments.base.text_files import CSV_DELIMITERS, TextFormat
 from dpmoments.privacy.unit import PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
@@ -32,7 +32,7 @@ from dpmoments.rows.sources.office import DatabaseSource, ExcelSource, SeveralSo
 from dpmoments.rows.sources.source import FirstPass, LocalSource, Reading
 from dpmoments.rows.sources.spark import open_files_on_spark, open_spark
 from dpmoments.rows.sources.text import CsvSource
-from dpmoments.schema.cells.objects import ColumnTable
+from dpmoments.schema.cells import ColumnTable
 from dpmoments.schema.schema import Schema
 
 if TYPE_CHECKING:

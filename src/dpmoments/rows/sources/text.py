@@ -16,11 +16,10 @@ from weakref import WeakSet
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.table_files import file_ending
 from dpmoments.base.table_libraries import pa, pa_csv, pc
-from dpmoments.base.text_format import TextFormat
-from dpmoments.base.text_reading import LineLengths, first_line, names_in, open_utf8, other_delimiter
+from dpmoments.base.text_files import LineLengths, TextFormat, first_line, names_in, open_utf8, other_delimiter
 from dpmoments.rows.sources.arrow import StreamedFileSource, folder_keys, values_as_cells, with_bytes_read
 from dpmoments.rows.sources.source import LONG_LINE, UNCONVERTED, ReadAgain, read_each, read_quietly
-from dpmoments.schema.cells.text import decoded_bytes, decoded_levels, decoded_without, needs_text, null_markers
+from dpmoments.schema.cells import decoded_bytes, decoded_levels, decoded_without, needs_text, null_markers
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.dates import Date
 

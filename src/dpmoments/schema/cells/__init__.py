@@ -1,4 +1,0 @@
-"""Values of tables, in their many types, read as numbers or levels.
-
-The same for a release and for a prediction.
-"""
