@@ -318,35 +318,35 @@ def all_or_none(cells: Any, read: Any, unreadable: Any) -> list[Any]:
 FAULTS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "floats of a frame without NaN are widened": ("rows.sources.memory.series_cells", result(widened), "pandas f4"),
     "floats of an array without NaN are widened": ("rows.sources.memory.array_cells", result(widened), "array of f2"),
-    "floats of a column without NaN are widened": ("schema.cells.objects.array_cells", result(widened), "columns of >f4"),
+    "floats of a column without NaN are widened": ("schema.cells.array_cells", result(widened), "columns of >f4"),
     "floats of Stata without NaN are widened": ("rows.sources.office._cells", result(widened), "t.dta, f4"),
     "ids without NaN are widened": (
-        "schema.cells.units._chunk_ids", lambda honest: lambda cells, name: honest(widened(cells), name), "arrow float"),
+        "schema.cell_reading._chunk_ids", lambda honest: lambda cells, name: honest(widened(cells), name), "arrow float"),
     "marks beside an infinite number are not rounded": (
-        "schema.cells.reading._cleaned",
+        "schema.cell_reading._cleaned",
         lambda honest: lambda values, column, kind=None: honest(values, column, None if np.isinf(values).any() else kind),
         "polars float"),
-    "numbers beside a fraction are rounded": ("schema.cells.reading._cleaned", where(among(0.3), np.rint), "columns of f8"),
-    "whole numbers beside a fraction are no levels": ("schema.cells.reading._whole_number_texts", where(
+    "numbers beside a fraction are rounded": ("schema.cell_reading._cleaned", where(among(0.3), np.rint), "columns of f8"),
+    "whole numbers beside a fraction are no levels": ("schema.cell_reading._whole_number_texts", where(
         lambda chunk: 0.3 in chunk.to_pylist(), lambda chunk: pc.add(chunk, 0.5)), "arrow double"),
-    "true beside text is missing": ("schema.cells.reading.object_numbers", where(among("abc"), without(bool)), "columns of O"),
+    "true beside text is missing": ("schema.cell_reading.object_numbers", where(among("abc"), without(bool)), "columns of O"),
     "floats beside None are no levels": (
-        "schema.cells.reading.object_texts", where(lambda cells: None in [*cells], without(float)), "columns of O"),
+        "schema.cell_reading.object_texts", where(lambda cells: None in [*cells], without(float)), "columns of O"),
     "times beside null are days": (
-        "schema.cells.reading.date_numbers", where(lambda chunk: chunk.null_count,
+        "schema.cell_reading.date_numbers", where(lambda chunk: chunk.null_count,
             lambda chunk: chunk.cast(pa.date32(), safe=False) if pa.types.is_timestamp(chunk.type) else chunk),
         "arrow timestamp[ns]"),
-    "times beside text are missing": ("schema.cells.reading.object_dates", where(among("abc"), without(dt.datetime)), "pandas O"),
-    "text beside other text has a point": ("schema.cells.reading.text_numbers", where(
+    "times beside text are missing": ("schema.cell_reading.object_dates", where(among("abc"), without(dt.datetime)), "pandas O"),
+    "text beside other text has a point": ("schema.cell_reading.text_numbers", where(
         lambda texts: "abc" in texts.to_pylist(), lambda texts: pc.replace_substring(texts, ",", "2")), "arrow large_string"),
     "bytes beside those of no text are folded": ("rows.sources.text.decoded_levels", where(
         lambda cells: b"nor\xffth" in cells.to_pylist(), lambda cells: pc.binary_replace_slice(cells, 0, 1, b"x")), "csv"),
     "a level beside an unknown one is stripped": ("rows.encode.level_codes", where(
         lambda cells: "abc" in cells.to_pylist(), pc.utf8_trim_whitespace), "pandas of arrow large_string"),
-    "an id beside an empty one is stripped": ("schema.cells.units._plain_texts", where(
+    "an id beside an empty one is stripped": ("schema.cell_reading._plain_texts", where(
         lambda texts: "" in texts.to_pylist(), pc.utf8_trim_whitespace), "arrow string"),
     "whole ids beside text are nobody's": ("rows.units.unit_ids", where(among("abc"), without(float)), "excel"),
-    "all is unreadable beside an object that fails": ("schema.cells.objects.read_objects", lambda _: all_or_none, "columns of O"),
+    "all is unreadable beside an object that fails": ("schema.cells.read_objects", lambda _: all_or_none, "columns of O"),
     "a refusal counts cells": ("rows.encode.dropped_by_missing", lambda honest: lambda missing, rule, name, _: honest(
         missing, rule, name, str(np.count_nonzero(missing))), "arrow double"),
     "a refusal is of another class beside text": ("rows.encode.numbers", lambda honest: lambda cells, column: int("x") if (

@@ -168,7 +168,7 @@ class TestFaults:
     @pytest.mark.long
     def test_a_weight_above_the_cap_that_counts_in_full(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # an encoded weight cannot be beyond the cap, so that its bounds go, too
-        for module in ("weighted", "encode"):
+        for module in ("units", "encode"):
             monkeypatch.setattr(f"dpmoments.rows.{module}.np", _Unclipped())
         assert findings(Gaussian(), RHO, ADD_REMOVE, schema_of(1.5))
 
