@@ -64,9 +64,24 @@ def numbers(cells: Any, column: NumberColumn) -> tuple[FloatArray, BoolArray]:
         if isinstance(cells, np.ndarray):
             return object_dates(cells, column)
         return _gather_pairs(cells, lambda chunk: date_numbers(chunk, column))
-    if isinstance(cells, np.ndarray):
-        return _object_numbers(cells, column)
-    return _gather_pairs(cells, lambda chunk: _plain_numbers(chunk, column))
+    if not isinstance(cells, np.ndarray):
+        return _gather_pairs(cells, lambda chunk: _plain_numbers(chunk, column))
+    values, unreadable = object_numbers(cells)
+    cleaned, wrong = _cleaned(values.copy(), column)
+    # true and false themselves are no codes, as in a column of them
+    flags = np.array(read_objects(cells, lambda cell: isinstance(cell, bool | np.bool_), False), dtype=bool)
+    cleaned[flags] = values[flags]
+    indices = np.flatnonzero(unreadable)
+    unreadable |= wrong & ~flags
+    texts = read_objects(cells[indices], lambda cell: utf8_text(plain_object(cell)), None)
+    held = pa.array(texts, pa.large_string())
+    if column.reads_text:
+        cleaned[indices], unread = _numbers_of_text(held, column)
+        unreadable[indices] = unread | np.array([text is None for text in texts], dtype=bool)
+    elif column.missing_values:
+        marks = pa.array(texts_of(column.missing_values), pa.large_string())
+        unreadable[indices] = ~np.asarray(pc.is_in(held, marks).to_numpy(zero_copy_only=False), dtype=bool)
+    return cleaned, unreadable
 
 
 def text_values(texts: Any, column: NumberColumn, of_file: TextFormat | None = None) -> TextCells:
@@ -117,27 +132,6 @@ def _numbers_of_text(chunk: Any, column: Numeric | Boolean | Coordinate) -> tupl
     unreadable = read.unparsable | broken
     values = np.where(unreadable, np.nan, read.values)
     return values if isinstance(column, Boolean) else _cleaned(values, column)[0], unreadable
-
-
-def _object_numbers(
-    cells: npt.NDArray[np.object_], column: Numeric | Boolean | Coordinate
-) -> tuple[FloatArray, BoolArray]:
-    values, unreadable = object_numbers(cells)
-    cleaned, wrong = _cleaned(values.copy(), column)
-    # true and false themselves are no codes, as in a column of them
-    flags = np.array(read_objects(cells, lambda cell: isinstance(cell, bool | np.bool_), False), dtype=bool)
-    cleaned[flags] = values[flags]
-    indices = np.flatnonzero(unreadable)
-    unreadable |= wrong & ~flags
-    texts = read_objects(cells[indices], lambda cell: utf8_text(plain_object(cell)), None)
-    held = pa.array(texts, pa.large_string())
-    if column.reads_text:
-        cleaned[indices], unread = _numbers_of_text(held, column)
-        unreadable[indices] = unread | np.array([text is None for text in texts], dtype=bool)
-    elif column.missing_values:
-        marks = pa.array(texts_of(column.missing_values), pa.large_string())
-        unreadable[indices] = ~np.asarray(pc.is_in(held, marks).to_numpy(zero_copy_only=False), dtype=bool)
-    return cleaned, unreadable
 
 
 def _cleaned(
@@ -304,9 +298,6 @@ def level_codes(cells: Any, column: Categorical) -> CodeArray:
     return gather(cells, read, MISSING)
 
 
-_BYTES_OF_WORD = 256.0 ** np.arange(6)
-
-
 def name_words(cells: Any, column: NameColumn) -> tuple[FloatArray, BoolArray]:
     """Return the text of each value as numbers, and a mask of missing values.
 
@@ -328,7 +319,7 @@ def name_words(cells: Any, column: NameColumn) -> tuple[FloatArray, BoolArray]:
 
     indices = np.where(missing, 0, gather(cells, read, 0))
     held = np.frombuffer(b"".join(name.ljust(6 * NAME_WORDS, b"\0") for name in names), np.uint8)
-    words: FloatArray = held.reshape(len(names), NAME_WORDS, 6) @ _BYTES_OF_WORD  # whole numbers below 2^48
+    words: FloatArray = held.reshape(len(names), NAME_WORDS, 6) @ 256.0 ** np.arange(6)  # whole numbers below 2^48
     return words[indices], missing
 
 

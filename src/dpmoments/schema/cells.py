@@ -274,8 +274,6 @@ def objects_of(cells: Iterable[object], n_cells: int) -> npt.NDArray[np.object_]
 # and ``nan`` in any case are non-finite numbers, and null markers are compared exactly. Times with a zone are converted to UTC;
 # times without one are assumed to be in UTC. Fractions of a microsecond are cut off.
 
-_BLANKS = " \t"
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TextCells:
@@ -341,8 +339,13 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
     """Parse a column of text as numbers."""
     texts = _plain_texts(cells)
     nothing = is_nothing(texts, text_format.null_markers)
-    trimmed = pc.utf8_trim(pc.fill_null(texts, ""), _BLANKS)
-    readable = pc.match_substring_regex(trimmed, _pattern(text_format))
+    trimmed = pc.utf8_trim(pc.fill_null(texts, ""), " \t")
+    whole, mark = r"\d+", re.escape(text_format.decimal)
+    if text_format.thousands is not None:
+        whole = rf"(?:\d{{1,3}}(?:{re.escape(text_format.thousands)}\d{{3}})+|\d+)"
+    finite = rf"(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
+    pattern = rf"^[+-]?(?:{finite}|(?i:inf|infinity|nan(?:\([A-Za-z0-9_]*\))?))$"
+    readable = pc.match_substring_regex(trimmed, pattern)
     trimmed = _with_a_point(trimmed, text_format)
     usable = pc.fill_null(pc.and_(readable, pc.invert(nothing)), False)
     digits = pc.if_else(usable, trimmed, pa.scalar("nan", trimmed.type))
@@ -434,15 +437,6 @@ def _as_flags(flags: Any) -> BoolArray:
     return np.asarray(pc.fill_null(flags, False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def _pattern(text_format: TextFormat) -> str:
-    """Return the RE2 pattern of a number in the format, without surrounding spaces."""
-    whole, mark = r"\d+", re.escape(text_format.decimal)
-    if text_format.thousands is not None:
-        whole = rf"(?:\d{{1,3}}(?:{re.escape(text_format.thousands)}\d{{3}})+|\d+)"
-    finite = rf"(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
-    return rf"^[+-]?(?:{finite}|(?i:inf|infinity|nan(?:\([A-Za-z0-9_]*\))?))$"
-
-
 # Dates and times, in microseconds since 1970.
 
 FARTHEST = 2**62
@@ -456,14 +450,12 @@ def text_dates(cells: Any, column: Date, text_format: TextFormat, *, only_empty:
     readable, broken = decoded_bytes(distinct.dictionary)
     marks = texts_of(column.missing_values or ())
     nothing = is_nothing(readable, (*(("",) if only_empty else text_format.null_markers), *marks))
+    nothing = pc.and_not(nothing, pa.array(broken))
     pattern = date_pattern(column.format)
     parts = pc.extract_regex(pc.utf8_trim(readable, " \t"), pattern)
     times, possible = _times(parts, re.findall(r"\(\?P<(\w+)>", pattern))
-    result = TextCells.of(pa.array(without_marks(column.numbers(times), column)), nothing, pa.array(possible))
-    if broken.any():  # what is not UTF-8 is no date
-        result = TextCells(
-            np.where(broken, np.nan, result.values), result.missing & ~broken, result.unparsable | broken
-        )
+    values = pa.array(without_marks(column.numbers(times), column))
+    result = TextCells.of(values, nothing, pa.array(possible & ~broken))  # what is not UTF-8 is no date
     indices = distinct.indices.to_numpy(zero_copy_only=False)
     return TextCells(result.values[indices], result.missing[indices], result.unparsable[indices])
 
@@ -517,9 +509,14 @@ def _times(parts: Any, groups: list[str]) -> tuple[IntegerArray, BoolArray]:
         digits = pc.utf8_slice_codeunits(pc.struct_field(parts, groups.index("fraction")), 0, 6)
         times += scaled(pc.cast(pc.utf8_rpad(digits, 6, "0"), pa.int64()), 1)
     if "zone" in groups:
-        minutes, in_a_day = _zone_minutes(pc.struct_field(parts, groups.index("zone")))
-        times -= minutes * 60 * MICROSECONDS
-        possible &= in_a_day
+        zones = pc.fill_null(pc.struct_field(parts, groups.index("zone")), "")
+        texts = pc.replace_substring(zones, ":", "")
+        texts = pc.if_else(pc.is_in(texts, pa.array(["", "Z"], texts.type)), "+0000", pc.utf8_rpad(texts, 5, "0"))
+        hours = scaled(pc.cast(pc.utf8_slice_codeunits(texts, 1, 3), pa.int64()), 1)
+        minutes = scaled(pc.cast(pc.utf8_slice_codeunits(texts, 3, 5), pa.int64()), 1)
+        ahead = np.where(pc.starts_with(texts, "-").to_numpy(zero_copy_only=False), -1, 1)
+        times -= ahead * (hours * 60 + minutes) * 60 * MICROSECONDS
+        possible &= (hours < 24) & (minutes < 60)
     return np.where(possible, times, 0), possible
 
 
@@ -527,13 +524,3 @@ def _first_of_month(year: IntegerArray, month: IntegerArray) -> IntegerArray:
     """Compute days from 1970 to the first of a month, in the Gregorian calendar throughout."""
     months = (year - 1970) * 12 + month - 1
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-
-
-def _zone_minutes(zones: Any) -> tuple[IntegerArray, BoolArray]:
-    """Convert zones such as ``+01:30`` to minutes ahead of UTC, and a mask of those below a day."""
-    texts = pc.replace_substring(pc.fill_null(zones, ""), ":", "")
-    plain = pc.if_else(pc.is_in(texts, pa.array(["", "Z"], texts.type)), "+0000", pc.utf8_rpad(texts, 5, "0"))
-    hours = scaled(pc.cast(pc.utf8_slice_codeunits(plain, 1, 3), pa.int64()), 1)
-    minutes = scaled(pc.cast(pc.utf8_slice_codeunits(plain, 3, 5), pa.int64()), 1)
-    ahead = np.where(pc.starts_with(plain, "-").to_numpy(zero_copy_only=False), -1, 1)
-    return ahead * (hours * 60 + minutes), (hours < 24) & (minutes < 60)

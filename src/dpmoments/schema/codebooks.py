@@ -69,9 +69,18 @@ def _tables(path: Path) -> Tables:
             text = io.StringIO(path.read_bytes().decode("utf-8-sig"), newline="")
             reader = csv.reader(text, delimiter="\t" if ending == ".tsv" else ",")
             tables = _of_sheet([(reader.line_num, row) for row in reader], file)
-        elif ending in (".xml", ".json", ".jsonld"):
+        elif ending == ".xml":
             text_of_file = path.read_bytes().decode("utf-8-sig")
-            tables = (_of_ddi if ending == ".xml" else _of_json)(text_of_file, partial(_at, file, text_of_file))
+            tables = _of_ddi(text_of_file, partial(_at, file, text_of_file))
+        elif ending in (".json", ".jsonld"):
+            text_of_file = path.read_bytes().decode("utf-8-sig")
+            described, at = json.loads(text_of_file), partial(_at, file, text_of_file)
+            if (records := _in(described, "recordSet") or _in(described, "cr:recordSet")) is not None:
+                tables = _of_croissant(_all(dict, records), at)
+            elif _in(described, "tableSchema") or _in(described, "tables"):
+                tables = _of_csvw(described, at)
+            else:
+                tables = _of_frictionless(described, at)
         else:
             raise InputValueError(
                 f"cannot read the codebook {path}: use a Frictionless, CSVW or Croissant file (.json), a DDI file (.xml), or a "
@@ -130,51 +139,47 @@ def _codes(values: object) -> list[Code]:
     ]
 
 
-def _of_json(text: str, at: Callable[[str], str]) -> Tables:
-    described = json.loads(text)
-    if (records := _in(described, "recordSet") or _in(described, "cr:recordSet")) is not None:
-        return _of_croissant(_all(dict, records), at)
-    if _in(described, "tableSchema") or _in(described, "tables"):
-        return _of_csvw(described, at)
-    tables: Tables = {}
-    for index, resource in enumerate(_all(dict, _in(described, "resources")) or [described]):
-        schema = _in(resource, "schema") or resource
-        nulls = _in(schema, "missingValues")
-        fields = [field for field in _all(dict, _in(schema, "fields")) if isinstance(field.get("name"), str)]
-        tables[str(_in(resource, "name") or index)] = [_of_frictionless(field, nulls, at) for field in fields]
-    return tables
-
-
 def _marks(stated: object) -> dict[str, Any]:
     """Return the decimal mark, and the mark between thousands, that are not the usual ones."""
     marks = {"decimal": _in(stated, "decimalChar"), "thousands": _in(stated, "groupChar")}
     return {key: mark for key, mark in marks.items() if isinstance(mark, str) and (key, mark) != ("decimal", ".")}
 
 
-def _of_frictionless(field: Mapping[str, Any], nulls: object, at: Callable[[str], str]) -> DeclaredColumn:
-    form, kind_name, bounds = field.get("format"), str(field.get("type", "any")), field.get("constraints")
-    kind = _KINDS.get(kind_name)
-    values = _all(object, field.get("categories") or _in(bounds, "enum"))
-    marks = _all(object, field.get("missingValues", nulls))
-    rest: dict[str, Any] = {}
-    if kind == "date" and isinstance(form, str) and form not in ("default", "any", "%Y-%m-%d"):
-        rest["format"] = form
-    elif kind == "boolean":
-        stated = (("true_values", "trueValues"), ("false_values", "falseValues"))
-        rest = {key: list(as_codes(_codes(field[own]))) for key, own in stated if own in field}
-    elif kind == "numeric":
-        rest = _marks(field)
-    return _column(
-        [field["name"]],
-        at(field["name"]),
-        kind,
-        _ends(bounds),
-        description=field.get("description") or field.get("title"),
-        labels={code: _in(value, "label") for value in values for code in _codes(_plain(value))},
-        missing=tuple(code for mark in marks for code in _codes(_plain(mark))),
-        rest=rest,
-        note="" if kind or kind_name == "any" else f"its type is {kind_name}, which no kind fits",
-    )
+def _of_frictionless(described: Any, at: Callable[[str], str]) -> Tables:
+    tables: Tables = {}
+    for index, resource in enumerate(_all(dict, _in(described, "resources")) or [described]):
+        schema = _in(resource, "schema") or resource
+        columns: list[DeclaredColumn] = []
+        tables[str(_in(resource, "name") or index)] = columns
+        for field in _all(dict, _in(schema, "fields")):
+            if not isinstance(field.get("name"), str):
+                continue
+            form, kind_name, bounds = field.get("format"), str(field.get("type", "any")), field.get("constraints")
+            kind = _KINDS.get(kind_name)
+            values = _all(object, field.get("categories") or _in(bounds, "enum"))
+            marks = _all(object, field.get("missingValues", _in(schema, "missingValues")))
+            rest: dict[str, Any] = {}
+            if kind == "date" and isinstance(form, str) and form not in ("default", "any", "%Y-%m-%d"):
+                rest["format"] = form
+            elif kind == "boolean":
+                stated = (("true_values", "trueValues"), ("false_values", "falseValues"))
+                rest = {key: list(as_codes(_codes(field[own]))) for key, own in stated if own in field}
+            elif kind == "numeric":
+                rest = _marks(field)
+            columns.append(
+                _column(
+                    [field["name"]],
+                    at(field["name"]),
+                    kind,
+                    _ends(bounds),
+                    description=field.get("description") or field.get("title"),
+                    labels={code: _in(value, "label") for value in values for code in _codes(_plain(value))},
+                    missing=tuple(code for mark in marks for code in _codes(_plain(mark))),
+                    rest=rest,
+                    note="" if kind or kind_name == "any" else f"its type is {kind_name}, which no kind fits",
+                )
+            )
+    return tables
 
 
 def _plain(value: object) -> object:
@@ -203,41 +208,43 @@ def _of_csvw(described: Mapping[str, Any], at: Callable[[str], str]) -> Tables:
     for index, table in enumerate(_all(dict, described.get("tables", [described]))):
         schema = table.get("tableSchema")
         null = next(filter(None, (_in(each, "null") for each in (schema, table, described))), None)
-        columns = [column for column in _all(dict, _in(schema, "columns")) if not column.get("virtual")]
-        tables[str(table.get("url", index))] = [_csvw_column({"null": null, **column}, at) for column in columns]
-    return {name: [column for column in columns if column.names] for name, columns in tables.items()}
-
-
-def _csvw_column(column: Mapping[str, Any], at: Callable[[str], str]) -> DeclaredColumn:
-    titles = column.get("titles")
-    by_language = [*titles.values()] if isinstance(titles, dict) else [titles]
-    names = [name for each in (*by_language, column.get("name")) for name in _all(str, each)]
-    datatype = column.get("datatype", "string")
-    base = str(_in(datatype, "base") or (datatype if isinstance(datatype, str) else "string"))
-    kind, form = _KINDS.get(base.casefold()), _in(datatype, "format")
-    rest: dict[str, Any] = {}
-    labels: dict[Code, str | None] = {}
-    if kind == "numeric":
-        rest = _marks(form)
-    elif kind == "boolean" and isinstance(form, str) and form.count("|") == 1 and form != "true|false":
-        rest = {key: [text] for key, text in zip(("true_values", "false_values"), form.split("|"), strict=True)}
-    elif kind == "date" and isinstance(form, str):
-        made = re.sub("|".join(_DATE_PARTS), lambda part: _DATE_PARTS[part[0]], form)
-        rest = {"format": made} if made != "%Y-%m-%d" and not re.search(r"(?<!%)[a-zA-SU-Z]", made) else {}
-    elif kind == "categorical" and isinstance(form, str) and re.fullmatch(r"\(?[\w ,-]+(\|[\w ,-]+)+\)?", form):
-        labels = dict.fromkeys(form.strip("()").split("|"))
-    said = column.get("dc:description") or column.get("description") or column.get("rdfs:comment")
-    return _column(
-        dict.fromkeys(names),
-        at(str(column.get("name", names[0]))) if names else "",
-        kind,
-        _ends(datatype),
-        description=_in(said, "@value") or said,
-        labels=labels,
-        missing=tuple(_all(str, column.get("null"))),
-        rest=rest,
-        note="" if kind else f"its type is {base}, which no kind fits",
-    )
+        columns: list[DeclaredColumn] = []
+        tables[str(table.get("url", index))] = columns
+        for column in _all(dict, _in(schema, "columns")):
+            titles = column.get("titles")
+            by_language = [*titles.values()] if isinstance(titles, dict) else [titles]
+            names = [name for each in (*by_language, column.get("name")) for name in _all(str, each)]
+            if column.get("virtual") or not names:
+                continue
+            datatype = column.get("datatype", "string")
+            base = str(_in(datatype, "base") or (datatype if isinstance(datatype, str) else "string"))
+            kind, form = _KINDS.get(base.casefold()), _in(datatype, "format")
+            rest: dict[str, Any] = {}
+            labels: dict[Code, str | None] = {}
+            if kind == "numeric":
+                rest = _marks(form)
+            elif kind == "boolean" and isinstance(form, str) and form.count("|") == 1 and form != "true|false":
+                rest = {key: [text] for key, text in zip(("true_values", "false_values"), form.split("|"), strict=True)}
+            elif kind == "date" and isinstance(form, str):
+                made = re.sub("|".join(_DATE_PARTS), lambda part: _DATE_PARTS[part[0]], form)
+                rest = {"format": made} if made != "%Y-%m-%d" and not re.search(r"(?<!%)[a-zA-SU-Z]", made) else {}
+            elif kind == "categorical" and isinstance(form, str) and re.fullmatch(r"\(?[\w ,-]+(\|[\w ,-]+)+\)?", form):
+                labels = dict.fromkeys(form.strip("()").split("|"))
+            said = column.get("dc:description") or column.get("description") or column.get("rdfs:comment")
+            columns.append(
+                _column(
+                    dict.fromkeys(names),
+                    at(str(column.get("name", names[0]))),
+                    kind,
+                    _ends(datatype),
+                    description=_in(said, "@value") or said,
+                    labels=labels,
+                    missing=tuple(_all(str, column.get("null", null))),
+                    rest=rest,
+                    note="" if kind else f"its type is {base}, which no kind fits",
+                )
+            )
+    return tables
 
 
 def _of_croissant(sets: Sequence[Mapping[str, Any]], at: Callable[[str], str]) -> Tables:
@@ -254,24 +261,27 @@ def _of_croissant(sets: Sequence[Mapping[str, Any]], at: Callable[[str], str]) -
             ]
             values |= dict.fromkeys([*keys, f"{records.get('name')}/{field.get('name')}"], held)
 
-    def column_of(field: Mapping[str, Any]) -> DeclaredColumn:
-        own = str(field.get("name", field.get("@id", ""))).rpartition("/")[2]
-        column = _all(str, _in(_in(field.get("source"), "extract"), "column"))
-        referred = _in(field.get("references"), "field")
-        types = [re.split("[:/#]", each)[-1].casefold() for each in _all(str, field.get("dataType"))]
-        return _column(
-            dict.fromkeys([*column, own]),
-            at([*column, own][0]),
-            next((_KINDS[each] for each in types if each in _KINDS), None),
-            description=field.get("description"),
-            labels=dict.fromkeys(values.get(str(_in(referred, "@id") or referred), [])),
-        )
-
-    return {
-        str(records.get("name", records.get("@id"))): [column_of(field) for field in _all(dict, records.get("field"))]
-        for records in sets
-        if not any("Enumeration" in each for each in _all(str, records.get("dataType")))
-    }
+    tables: Tables = {}
+    for records in sets:
+        if any("Enumeration" in each for each in _all(str, records.get("dataType"))):
+            continue
+        columns: list[DeclaredColumn] = []
+        tables[str(records.get("name", records.get("@id")))] = columns
+        for field in _all(dict, records.get("field")):
+            own = str(field.get("name", field.get("@id", ""))).rpartition("/")[2]
+            names = [*_all(str, _in(_in(field.get("source"), "extract"), "column")), own]
+            referred = _in(field.get("references"), "field")
+            types = [re.split("[:/#]", each)[-1].casefold() for each in _all(str, field.get("dataType"))]
+            columns.append(
+                _column(
+                    dict.fromkeys(names),
+                    at(names[0]),
+                    next((_KINDS[each] for each in types if each in _KINDS), None),
+                    description=field.get("description"),
+                    labels=dict.fromkeys(values.get(str(_in(referred, "@id") or referred), [])),
+                )
+            )
+    return tables
 
 
 def _of_ddi(text: str, at: Callable[[str], str]) -> Tables:

@@ -440,8 +440,15 @@ class WeightColumn(Numeric):
         """Return the column of a weight with a cap."""
         if weight.upper is None:
             raise InputValueError(f"the sampling weight '{weight.name}' has no cap yet: use schema.capped(epsilon)")
-        column = cls(weight.name, *weight.bounds, weight.missing, released=weight.is_released, source=weight.source)
-        return replace(column, missing_values=weight.missing_values)
+        marks, source = weight.missing_values, weight.source
+        return cls(
+            weight.name,
+            *weight.bounds,
+            weight.missing,
+            released=weight.is_released,
+            missing_values=marks,
+            source=source,
+        )
 
 
 MissingLevel = Literal["error", "available", "zero", "drop"]
@@ -484,6 +491,7 @@ class Boolean(FilledColumn):
 
     kind: ClassVar[str] = "boolean"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    public_values_text: ClassVar[str] = "true or false"
     options: ClassVar[tuple[str, ...]] = (
         *("name", "missing", "description", "fill", "true_values", "false_values", "missing_values", "source"),
         *("weight", "missing_share"),
@@ -517,10 +525,6 @@ class Boolean(FilledColumn):
     def is_flag(self) -> bool:
         """True if every value is true or false: no missing one is replaced by one half."""
         return self.missing != "center"
-
-    @property
-    def public_values_text(self) -> str:
-        return "true or false"
 
     @property
     def rule(self) -> Message:

@@ -193,10 +193,9 @@ def schema_with_found(schema: Schema, names: Mapping[str, Sequence[str]]) -> Sch
     for name, levels in names.items():
         kept[name] = [level for level in levels if f"{name}={level}" not in taken]
         taken |= {f"{name}={level}" for level in (*kept[name], OTHER)}
-    names = kept
-    lost = {name for name, levels in names.items() if not levels}
+    lost = {name for name, levels in kept.items() if not levels}
     columns = [
-        column.with_found(names[column.name]) if isinstance(column, Categorical) and column.name in names else column
+        column.with_found(kept[column.name]) if isinstance(column, Categorical) and column.name in kept else column
         for column in schema.without_indicators.columns
         if column.name not in lost and not (isinstance(column, DerivedColumn) and lost & {*column.stated.factors})
     ]

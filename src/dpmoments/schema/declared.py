@@ -116,7 +116,11 @@ def entries_of(column: DeclaredColumn) -> dict[str, Entry]:
     if 1 < len(whole) == len(codes) < 4 and max(whole) - min(whole) > _MAX_SPAN:  # ends of a range that have labels
         entries |= {"kind": "numeric", "lower": column.lower, "upper": column.upper}
         comments["kind"] = "labels of " + ", ".join(f"{code}: {word}" for code, word in zip(codes, words, strict=True))
-    elif len(codes) == 2 and (column.kind == "boolean" or _is_yes_or_no(codes, words)):
+    elif len(codes) == 2 and (
+        column.kind == "boolean"
+        or all(words)
+        or any(_means(place, codes, words, _YES) and _means(1 - place, codes, words, _NO) for place in (0, 1))
+    ):
         entries["kind"] = "boolean"
         true, false = (0, 1) if _means(0, codes, words, _YES) or _means(1, codes, words, _NO) else (1, 0)
         if (codes[false], codes[true]) != (0, 1):
@@ -187,13 +191,6 @@ def _without_missing(column: DeclaredColumn) -> tuple[dict[Code, str | None], tu
 
 def _means(index: int, codes: Sequence[Code], words: Sequence[str | None], known: Sequence[str]) -> bool:
     return str(words[index] or codes[index]).casefold() in known
-
-
-def _is_yes_or_no(codes: Sequence[Code], words: Sequence[str | None]) -> bool:
-    """Return True for two labeled codes, and for two values such as yes and no."""
-    return all(words) or any(
-        _means(place, codes, words, _YES) and _means(1 - place, codes, words, _NO) for place in (0, 1)
-    )
 
 
 def merged(declared: Sequence[dict[str, Entry]]) -> dict[str, Entry]:

@@ -30,8 +30,6 @@ from dpmoments.schema.dates import Date
 
 # Powers and products as they are stated, by the names of columns: what derived features are made of.
 
-_EXPONENTS = (2, 3, 4)
-
 
 @dataclass(frozen=True, repr=False)
 class Power:
@@ -74,7 +72,7 @@ class Power:
             raise InputTypeError(
                 f"power of '{self.column}': the exponent must be a whole number, got {type(exponent).__name__}"
             )
-        if exponent not in _EXPONENTS:
+        if exponent not in (2, 3, 4):
             raise InputValueError(
                 f"power of '{self.column}': exponent={shown(exponent)} must be 2, 3 or 4 (the column itself is its "
                 "first power)"
@@ -284,7 +282,9 @@ class DerivedColumn(EncodedColumn):
             return values[0] * values[1]
         (value,) = values
         square = value * value
-        return {2: lambda: square, 3: lambda: square * value, 4: lambda: square * square}[self.stated.exponent]()
+        if self.stated.exponent == 2:
+            return square
+        return square * (value if self.stated.exponent == 3 else square)
 
     def values(self, cells: Sequence[FloatArray]) -> FloatArray:
         """Compute the features, (n, k), in original units from each factor's, (n, 1) or (n, levels).
@@ -470,8 +470,6 @@ ENTRIES = (
 _KINDS: Mapping[str, type[Column | Power | Product | SamplingWeight]] = {
     column.kind: column for column in (Numeric, Categorical, Boolean, Date, SamplingWeight, Coordinate, Power, Product)
 }
-_WRITTEN_KINDS = tuple(kind for kind in _KINDS if kind != Coordinate.kind)
-"""Kinds that people write; only arrays have coordinates."""
 _NEEDED = {
     "numeric": ("name", "kind", "lower", "upper"),
     "date": ("name", "kind", "lower", "upper"),
@@ -480,8 +478,6 @@ _NEEDED = {
     "product": ("factors",),
 }
 """Required entries of each kind; other kinds need only a name and a kind."""
-_MAY_BE_EMPTY = ("missing_values",)
-"""Entries that may be empty lists: they overrule the table's."""
 
 
 class UnknownEntriesError(InputValueError):
@@ -497,7 +493,8 @@ def column_from_dict(values: object) -> Column | Power | Product | SamplingWeigh
         del entries["confirmed"]
     which, kind = _which(entries), entries.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise InputValueError(f"{which} has kind {shown(kind)}: use {', '.join(map(str, _WRITTEN_KINDS))}")
+        usable = ", ".join(known for known in _KINDS if known != Coordinate.kind)  # only arrays have coordinates
+        raise InputValueError(f"{which} has kind {shown(kind)}: use {usable}")
     made = _KINDS[kind]
     options = set(signature(made).parameters)
     if unknown := sorted(set(entries) - options, key=str):
@@ -540,7 +537,7 @@ def blank_entries(values: object) -> str:
     blank = [
         key
         for key in dict.fromkeys((*needed, *values))
-        if values.get(key) is None or (values[key] == [] and key not in _MAY_BE_EMPTY)
+        if values.get(key) is None or (values[key] == [] and key != "missing_values")  # none: not the table's either
     ]
     if values.get("scale") is not None:  # in place of bounds
         blank = [key for key in blank if key not in ("lower", "upper")]

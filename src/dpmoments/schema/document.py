@@ -305,36 +305,34 @@ def _slips_of(column: yaml.Node) -> Iterator[tuple[int, str]]:
                 f"{which}: {text} has typographic quotes, {', '.join(marks)}, which YAML reads as part of it: write "
                 f'{bare}, or "{bare}" in straight quotes',
             )
-    yield from ((line, f"{which}: {slip}") for line, slip in _slips_of_levels(_value(column, "levels")))
-    for key in _NUMBERS:
-        yield from ((line, f"{which}: {key}: {slip}") for line, slip in _grouped_by_points(_value(column, key)))
-
-
-def _slips_of_levels(node: yaml.Node | None) -> Iterator[tuple[int, str]]:
-    """Find levels that are not a list, look like several, or mix numbers with digits as text."""
-    if isinstance(node, yaml.ScalarNode) and node.tag != _NULL and node.value.strip() not in ("", "discover"):
-        yield _line(node), f"levels is a text, not a list: put them in [ ], levels: [{_separated(node.value)}]"
-    if not isinstance(node, yaml.SequenceNode):
-        return
-    plain = [level for level in node.value if isinstance(level, yaml.ScalarNode) and level.style is None]
+    levels = _value(column, "levels")
+    if isinstance(levels, yaml.ScalarNode) and levels.tag != _NULL and levels.value.strip() not in ("", "discover"):
+        yield (
+            _line(levels),
+            f"{which}: levels is a text, not a list: put them in [ ], levels: [{_separated(levels.value)}]",
+        )
+    listed_levels, flow = (levels.value, levels.flow_style) if isinstance(levels, yaml.SequenceNode) else ([], False)
+    plain = [level for level in listed_levels if isinstance(level, yaml.ScalarNode) and level.style is None]
     texts = [level for level in plain if level.tag == _TEXT]
-    if len(node.value) == len(texts) == 1:
+    if len(listed_levels) == len(texts) == 1:
         text = texts[0].value
-        if "," in text or (node.flow_style and len(text.split()) > 1):
+        if "," in text or (flow and len(text.split()) > 1):
             yield (
                 _line(texts[0]),
-                f"levels holds one level, {shown(text)}: with commas it would be levels: [{_separated(text)}]; if it "
-                f'really is one, quote it: levels: ["{text}"]',
+                f"{which}: levels holds one level, {shown(text)}: with commas it would be levels: [{_separated(text)}]; "
+                f'if it really is one, quote it: levels: ["{text}"]',
             )
     digits = [level for level in texts if re.fullmatch(r"0\d+", level.value)]
     numbers = [level for level in plain if level.tag == _INTEGER]
     if digits and numbers:
-        quoted = [f'"{level.value}"' for level in node.value[:2]] + ["…"] * (len(node.value) > 2)
+        quoted = [f'"{level.value}"' for level in listed_levels[:2]] + ["…"] * (len(listed_levels) > 2)
         yield (
             _line(digits[0]),
-            f"{digits[0].value} is text because it begins with 0, but {numbers[0].value} is a number: put all in quotes, "
-            f"levels: [{', '.join(quoted)}]",
+            f"{which}: {digits[0].value} is text because it begins with 0, but {numbers[0].value} is a number: put all in "
+            f"quotes, levels: [{', '.join(quoted)}]",
         )
+    for key in _NUMBERS:
+        yield from ((line, f"{which}: {key}: {slip}") for line, slip in _grouped_by_points(_value(column, key)))
 
 
 def _separated(text: str) -> str:

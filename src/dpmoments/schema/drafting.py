@@ -497,8 +497,22 @@ _READ_AS = {("numeric", "boolean"), ("numeric", "categorical"), ("categorical", 
 
 def _entries(column: HeaderColumn, what: str, described: Sequence[DeclaredColumn]) -> dict[str, Entry]:
     """Return the entries of a column: those that codebooks and the file declare, and blanks."""
+    said = f"the {what} says {column.declared}"
+    own = {"kind": Entry(column.kind, said)}
+    if column.type is None:
+        own = {"kind": Entry(None, "" if column.declared is None else f"{said}, and no cell is looked at")}
+    elif column.kind is None:
+        own = {"kind": Entry(None, f"{said}: no kind fits. Convert it to numbers or text, or delete this entry")}
+    elif column.kind in ("numeric", "date"):
+        codes = "; codes? then categorical, with levels: [1, 2]" if pa.types.is_integer(column.type) else ""
+        own = {"kind": Entry(column.kind, said + codes), "lower": Entry(None), "upper": Entry(None)}
+    elif column.kind == "categorical":
+        own["levels"] = Entry(None)
+    own["missing"] = Entry("error")
+    if column.kind == "categorical":
+        own["other"] = Entry("drop")
+
     stated = [*([column.said] if column.said else []), *described]
-    own = _entries_of_type(column, what)
     if not stated:
         return _with_usual_bounds(column.name, own)
     result = merged([entries_of(each) for each in stated])
@@ -538,43 +552,20 @@ _USUAL_BOUNDS = (
 """Public bounds of usual columns, by patterns of their names and descriptions."""
 
 
-def _usual_bounds(name: str, description: str | None) -> str:
-    """Return public bounds of a usual column in words; "" for other columns.
+def _with_usual_bounds(name: str, entries: dict[str, Entry]) -> dict[str, Entry]:
+    """Add public bounds of a common column as a comment, where its own are blank.
 
-    >>> _usual_bounds("patient_age", None)
-    '0 to 120, years: nobody is known to have lived longer than 122'
+    >>> _with_usual_bounds("patient_age", {"kind": Entry("numeric"), "lower": Entry(None)})["lower"].comment
+    'perhaps 0 to 120, years: nobody is known to have lived longer than 122'
     """
-    for text in (name, description or ""):
+    if entries["kind"].value != "numeric" or entries["lower"].value is not None or entries["lower"].comment:
+        return entries
+    for text in (name, entries.get("description", Entry("")).value):
         spaced = re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).casefold())
         for pattern, words in _USUAL_BOUNDS:
             if re.search(rf"\b({pattern})\b", spaced):
-                return words
-    return ""
-
-
-def _with_usual_bounds(name: str, entries: dict[str, Entry]) -> dict[str, Entry]:
-    """Add public bounds of a common column as a comment, where its own are blank."""
-    if entries["kind"].value == "numeric" and entries["lower"].value is None and not entries["lower"].comment:
-        description = entries.get("description")
-        words = _usual_bounds(name, description.value if description else None)
-        return entries | {"lower": Entry(None, words and f"perhaps {words}")}
+                return entries | {"lower": Entry(None, f"perhaps {words}")}
     return entries
-
-
-def _entries_of_type(column: HeaderColumn, what: str) -> dict[str, Entry]:
-    said = f"the {what} says {column.declared}"
-    missing = {"missing": Entry("error")}
-    if column.type is None:
-        unknown = "" if column.declared is None else f"{said}, and no cell is looked at"
-        return {"kind": Entry(None, unknown)} | missing
-    if column.kind in ("numeric", "date"):
-        codes = "; codes? then categorical, with levels: [1, 2]" if pa.types.is_integer(column.type) else ""
-        return {"kind": Entry(column.kind, said + codes), "lower": Entry(None), "upper": Entry(None)} | missing
-    if column.kind == "categorical":
-        return {"kind": Entry("categorical", said), "levels": Entry(None)} | missing | {"other": Entry("drop")}
-    if column.kind == "boolean":
-        return {"kind": Entry("boolean", said)} | missing
-    return {"kind": Entry(None, f"{said}: no kind fits. Convert it to numbers or text, or delete this entry")} | missing
 
 
 def _quoted(name: str) -> str:

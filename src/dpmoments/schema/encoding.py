@@ -247,30 +247,25 @@ def column_weights(columns: Sequence[SchemaColumn], *, mean: bool) -> FloatArray
         by_name = dict(zip((column.name for column in stated), weights.tolist(), strict=True))
         owners = (column.stated.column if isinstance(column, MissingIndicator) else column.name for column in columns)
         return np.array([by_name.get(name, 1.0) for name in owners])  # a weight that is no feature has 1
+    n_columns, shares = len(columns), [1.0] * len(columns)
+    has_ranges = any(isinstance(column, Numeric) and column.typical is not None for column in columns)
+    if has_ranges:
+        # a = √(k/V), the share that a column requests before `DOUBT`
+        asked = [math.sqrt(len(column.feature_names) / _mean_square(column, mean)) for column in columns]
+        ends = sorted([value / DOUBT for value in asked] + [value * DOUBT for value in asked])
+        # the median: in, or nearest to, most columns' ranges of doubt
+        agreed = math.sqrt(ends[n_columns - 1] * ends[n_columns])
+        kept = [min(max(agreed, value / DOUBT), value * DOUBT) for value in asked]
+        kept = [min(max(value, agreed / MAX), agreed * MAX) for value in kept]
+        total = math.fsum(kept)
+        shares = [(1.0 - TRUST) + TRUST * n_columns * (value / total) for value in kept]
+
     priorities = [math.sqrt(column_weight(column)) for column in columns]
-    weighted = any(priority != 1.0 for priority in priorities)
-    shares = _typical_shares(columns, mean)
-    if not weighted:
-        return None if shares is None else np.sqrt(shares)
-    shares = [share * priority for share, priority in zip(shares or [1.0] * len(columns), priorities, strict=True)]
-    factor = len(columns) / math.fsum(shares)
+    if all(priority == 1.0 for priority in priorities):
+        return np.sqrt(shares) if has_ranges else None
+    shares = [share * priority for share, priority in zip(shares, priorities, strict=True)]
+    factor = n_columns / math.fsum(shares)
     return np.array([math.sqrt(factor * share) for share in shares])
-
-
-def _typical_shares(columns: Sequence[SchemaColumn], mean: bool) -> list[float] | None:
-    """Return the squared weights by typical ranges; their sum is the number of columns."""
-    if not any(isinstance(column, Numeric) and column.typical is not None for column in columns):
-        return None
-    # a = √(k/V), the share that a column requests before `DOUBT`
-    asked = [math.sqrt(len(column.feature_names) / _mean_square(column, mean)) for column in columns]
-    n_columns, ends = len(columns), sorted([value / DOUBT for value in asked] + [value * DOUBT for value in asked])
-    agreed = math.sqrt(
-        ends[n_columns - 1] * ends[n_columns]
-    )  # the median: in, or nearest to, most columns' ranges of doubt
-    kept = [min(max(agreed, value / DOUBT), value * DOUBT) for value in asked]
-    kept = [min(max(value, agreed / MAX), agreed * MAX) for value in kept]
-    total = math.fsum(kept)
-    return [(1.0 - TRUST) + TRUST * n_columns * (value / total) for value in kept]
 
 
 def _mean_square(column: SchemaColumn, mean: bool) -> float:

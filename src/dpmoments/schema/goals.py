@@ -166,7 +166,8 @@ def _named(name: str, kind: str, columns: Sequence[SchemaColumn]) -> tuple[str, 
     for column in columns:
         is_share = isinstance(column, Categorical) or (isinstance(column, Boolean | DerivedColumn) and column.is_flag)
         (shares if is_share else numbers).extend(column.feature_names)
-    known = _known(columns)
+    known: dict[str, tuple[str, ...]] = {feature: (feature,) for column in columns for feature in column.feature_names}
+    known |= {column.name: tuple(column.feature_names) for column in columns}
     if name in known:
         found = known[name]
         wrong = shares if kind == "mean" else numbers if kind == "share" else []
@@ -184,9 +185,3 @@ def _named(name: str, kind: str, columns: Sequence[SchemaColumn]) -> tuple[str, 
         close = closest(name, known)
         raise InputValueError(f"the schema has no column '{name}'{f': did you mean {close!r}?' if close else ''}")
     return found
-
-
-def _known(columns: Sequence[SchemaColumn]) -> dict[str, tuple[str, ...]]:
-    """Return the features of every column and feature, by name."""
-    features = {feature: (feature,) for column in columns for feature in column.feature_names}
-    return features | {column.name: tuple(column.feature_names) for column in columns}
