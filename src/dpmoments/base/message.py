@@ -73,17 +73,12 @@ class Message:
 
     def within(self, part: str) -> Message:
         """Return the same message about one group or table of several."""
-        facts = dict(self._facts)
-        outer = facts.pop(PART, ())
-        assert isinstance(outer, tuple)
-        return Message(self.code, **facts, part=(part, *outer))
+        return Message(self.code, **{**self.facts, PART: (part, *self.facts.get(PART, ()))})
 
     def text(self, audience: Audience = "analyst") -> str:
         """Return the message in words."""
-        facts = dict(self._facts)
-        part = facts.get(PART, ())
-        assert isinstance(part, tuple)
-        return "".join(f"{visible(str(name))}: " for name in part) + WORDINGS[self.code].text(facts, audience)
+        parts = "".join(f"{visible(str(name))}: " for name in self.facts.get(PART, ()))
+        return parts + WORDINGS[self.code].text(self.facts, audience)
 
     def __str__(self) -> str:
         return self.text()
@@ -118,9 +113,7 @@ class Message:
         code = values["code"]
         if codes is not None and (not isinstance(code, str) or code not in codes):
             raise _other_code(code)
-        plain = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
-        _check(code, plain)
-        return cls(code, **plain)
+        return cls(code, **facts)
 
 
 Query = Message | str

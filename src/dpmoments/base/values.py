@@ -86,7 +86,8 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = float(value) if isinstance(value, np.floating) else value.item()
     if isinstance(value, Mapping):
-        return {_escaped(str(key)): to_plain(entry) for key, entry in value.items()}
+        names = {key: f"${key}" if str(key).startswith("$") else str(key) for key in value}
+        return {names[key]: to_plain(entry) for key, entry in value.items()}
     if isinstance(value, tuple):
         return {"$tuple": [to_plain(entry) for entry in value]}
     if isinstance(value, list):
@@ -114,9 +115,12 @@ def from_plain(value: Any, *, depth: int = 0) -> Any:
         if tag == "$tuple" and isinstance(held, list):
             return tuple(from_plain(held, depth=depth + 1))
         if tag == "$array" and isinstance(held, dict) and set(held) == {"dtype", "shape", "values"}:
-            entries = from_plain(held["values"], depth=depth + 1)
-            with suppress(ArithmeticError, TypeError, ValueError):
-                return _array_of(held["dtype"], held["shape"], entries)
+            entries, dtype, shape = from_plain(held["values"], depth=depth + 1), held["dtype"], held["shape"]
+            kind = bool if dtype == "bool" else float if dtype in ("float32", "float64") else int
+            plain = isinstance(entries, list) and all(type(entry) is kind for entry in entries)
+            with suppress(ArithmeticError, TypeError, ValueError), np.errstate(over="raise"):
+                if plain and dtype in _ARRAY_TYPES and all(type(length) is int and length >= 0 for length in shape):
+                    return np.array(entries, dtype=dtype).reshape(tuple(shape))
         raise InputValueError(f"a value is marked {shown(tag)} but is of another kind")
     return {
         key[1:] if key.startswith("$$") else key: from_plain(entry, depth=depth + 1) for key, entry in value.items()
@@ -139,21 +143,6 @@ def finite_numbers(values: object, length: int, name: str) -> FloatArray:
     if not isinstance(values, list) or len(values) != length or not all(map(is_finite_number, values)):
         raise InputValueError(f"{name} must hold {length} finite numbers")
     return np.array(values, dtype=np.float64)
-
-
-def _escaped(key: str) -> str:
-    return f"${key}" if key.startswith("$") else key
-
-
-def _array_of(dtype: Any, shape: Any, entries: Any) -> np.ndarray[Any, Any]:
-    # Raise ArithmeticError, TypeError or ValueError if they are not one.
-    plain = (int,) if dtype not in ("bool", "float32", "float64") else (bool,) if dtype == "bool" else (float,)
-    if dtype not in _ARRAY_TYPES or not isinstance(entries, list) or any(type(entry) not in plain for entry in entries):
-        raise ValueError
-    if any(type(length) is not int or length < 0 for length in shape):
-        raise ValueError
-    with np.errstate(over="raise"):
-        return np.array(entries, dtype=dtype).reshape(tuple(shape))
 
 
 def require_known(given: Mapping[str, Any], known: Iterable[str], what: str) -> None:

@@ -17,7 +17,8 @@ from dpmoments.base.errors import listed, visible
 from dpmoments.base.values import leading_decimals, no_less
 
 Fact = bool | int | float | str | tuple["Fact", ...]
-Facts = Mapping[str, Fact]
+Facts = Mapping[str, Any]
+"""Facts by name, of the kinds that a code declares."""
 Words = str | Callable[[Facts], str]
 """A template with the facts' names in braces, or a function of the facts."""
 Audience = Literal["analyst", "curator", "shell", "short"]
@@ -50,9 +51,21 @@ class Wording:
         return {name: kind or _KIND_OF[name.removesuffix("?")] for name, _, kind in pairs}
 
     def text(self, facts: Facts, audience: Audience) -> str:
-        """Return the sentences for an audience."""
+        """Return the sentences for an audience.
+
+        Characters of names that a terminal obeys are shown.
+
+        >>> print(Wording("{names} and {share}").text({"names": ("a", "{share}"), "share": 0.2}, "short"))
+        'a', '{share}' and 20%
+        """
         advice = {"analyst": self.analyst, "curator": self.curator, "shell": self.shell or self.curator}
-        return " ".join(_filled(words, facts) for words in (self.words, advice.get(audience, "")) if words)
+        seen = {name: _visible(fact) for name, fact in facts.items()}
+        shares = {"share": percent(facts["share"])} if "share" in facts else {}
+        return " ".join(
+            words(seen) if callable(words) else words.format(**seen | shares)
+            for words in (self.words, advice.get(audience, ""))
+            if words
+        )
 
 
 _KIND_OF: Mapping[str, str] = {
@@ -77,20 +90,6 @@ class _Names(tuple[Fact, ...]):
 
     def __format__(self, spec: str) -> str:
         return ", ".join(map(str, self)) if spec == "all" else listed(self, quoted=spec != "plain")
-
-
-def _filled(words: Words, facts: Facts) -> str:
-    """Return the words with the facts in them.
-
-    Characters of names that a terminal obeys are shown.
-
-    >>> print(_filled("{names} and {share}", {"names": ("a", "{share}"), "share": 0.2}))
-    'a', '{share}' and 20%
-    """
-    seen = {name: _visible(fact) for name, fact in facts.items()}
-    if not callable(words) and "share" in facts:
-        seen["share"] = percent(facts["share"])
-    return words(seen) if callable(words) else words.format(**seen)
 
 
 def _visible(fact: Fact) -> Fact:
@@ -132,26 +131,20 @@ def _zcdp(facts: Facts) -> str:
     )
 
 
-def _pure(facts: Facts) -> str:
-    return f"{_bounded_ratio(facts)} (ε-differential privacy, ε = {_losses(facts, 'epsilon')})."
-
-
-def _approximate(facts: Facts) -> str:
-    epsilon, delta = _losses(facts, "epsilon"), _losses(facts, "delta")
-    return f"{_bounded_ratio(facts)}, plus {delta} ((ε, δ)-differential privacy, ε = {epsilon}, δ = {delta})."
-
-
 def _bounded_ratio(facts: Facts) -> str:
+    epsilon = _losses(facts, "epsilon")
+    more, meaning = "", f"(ε-differential privacy, ε = {epsilon})"
+    if "delta" in facts:
+        delta = _losses(facts, "delta")
+        more, meaning = f", plus {delta}", f"((ε, δ)-differential privacy, ε = {epsilon}, δ = {delta})"
     return (
         f"For any two {_tables(facts)} and every set of outputs, the probability of the set under either table is at most "
-        f"e^{_losses(facts, 'epsilon')} times its probability under the other"
+        f"e^{epsilon} times its probability under the other{more} {meaning}."
     )
 
 
 def _losses(facts: Facts, name: str, digits: int = 6) -> str:
-    value = facts[name]
-    assert isinstance(value, int | float)
-    return no_less(value, digits)
+    return no_less(facts[name], digits)
 
 
 _GROUP_LOSS: Mapping[Fact, str] = MappingProxyType(
@@ -194,7 +187,6 @@ def _values_clipped(facts: Facts) -> str:
 
 def _query_rows(facts: Facts) -> str:
     clauses = facts["clauses"]
-    assert isinstance(clauses, tuple)
     said = (
         "The table is the result of a database query. The guarantee is about its rows. It is about the database only if adding, "
         "removing or replacing one row there does the same to at most one row of the result, as the curator promises."
@@ -209,10 +201,9 @@ def _rows_weighted(facts: Facts) -> str:
         f"Rows are weighted by {facts['column']}, up to {facts['upper']:,.6g}: larger weights count as that; a missing, negative "
         f"or infinite one {missing}. Neighbors differ by rows with their weights; the weights of other rows stay."
     )
-    of_table = (
-        " The weights were computed from the table: what one row changes in other rows' weights is not protected."
-    )
-    return said + of_table * (facts["computed_from"] == "table")
+    if facts["computed_from"] != "table":
+        return said
+    return f"{said} The weights were computed from the table: what one row changes in other rows' weights is not protected."
 
 
 def _weighted_rows(facts: Facts) -> str:
@@ -225,7 +216,7 @@ def _weighted_rows(facts: Facts) -> str:
     lost = ""
     if "clipped" in facts:
         lost = f"; {facts['clipped']:.1%} of the weight is above its cap{of_unit}".replace("%", " %")
-    sum_of_weights = float(facts["total"])  # type: ignore[arg-type]
+    sum_of_weights = float(facts["total"])
     total = format(sum_of_weights, ",.0f" if sum_of_weights >= 1000.0 else ".6g")
     return (
         f"Weighted by {facts['column']} to {total}; effective sample size {facts['effective']:,.0f}, to which "
@@ -267,18 +258,12 @@ def _pooled(facts: Facts) -> str:
     )
 
 
-def _of(facts: Facts) -> str:
-    names = facts.get("names", ())
-    assert isinstance(names, tuple)
-    return f"{listed(names)}: " if names else ""
-
-
 def _about(sentence: str) -> Words:
     """Return words that begin with the names of the columns, if there are any."""
 
     def words(facts: Facts) -> str:
-        of = _of(facts)
-        return f"{of}{sentence}" if of else f"{sentence[:1].upper()}{sentence[1:]}"
+        names = facts.get("names")
+        return f"{listed(names)}: {sentence}" if names else f"{sentence[:1].upper()}{sentence[1:]}"
 
     return words
 
@@ -287,8 +272,6 @@ def _delta(facts: Facts) -> str:
     if "rows" not in facts:
         return f"delta={facts['delta']:g} is too large for all but small tables: it allows publishing whole rows."
     rows, delta = facts["rows"], facts["delta"]
-    assert isinstance(rows, int)
-    assert isinstance(delta, int | float)
     published = round(rows * delta)
     whole = f"about {published:,} whole rows" if published > 1 else "a whole row"
     return f"delta={delta:g} is too large for {rows:,} rows: it allows publishing {whole}."
@@ -304,8 +287,6 @@ def _two_digits(noise: float) -> str:
 def _few_rows(facts: Facts) -> str:
     """Return "too-few-rows" without a count that may as well be 0."""
     noise, rows = facts["noise"], facts["rows"]
-    assert isinstance(noise, int | float)
-    assert isinstance(rows, int | float)
     error = _two_digits(noise)
     count = f"{rows:,.0f} ± {error}" if rows >= 2.0 * noise else f"not distinguishable from 0 (± {error})"
     return f"Too few rows for this budget: the row count is {count}. Everything computed from it may be mostly noise."
@@ -313,8 +294,6 @@ def _few_rows(facts: Facts) -> str:
 
 def _row_count(facts: Facts) -> str:
     noise, rows = facts["noise"], facts["rows"]
-    assert isinstance(noise, int | float)
-    assert isinstance(rows, int | float)
     known = f"The number of kept rows is known only to ± {_two_digits(noise)} ({percent(noise / max(rows, 1.0))})"
     return f"{known}; means and second moments are divided by it."
 
@@ -450,8 +429,8 @@ What was done to values and rows, and why budgets need not be added.
 GUARANTEES: Mapping[str, Wording] = MappingProxyType(
     {
         "zcdp": Wording(_zcdp, "neighbors unit? rho epsilon delta"),
-        "pure-dp": Wording(_pure, "neighbors unit? epsilon"),
-        "approximate-dp": Wording(_approximate, "neighbors unit? epsilon delta"),
+        "pure-dp": Wording(_bounded_ratio, "neighbors unit? epsilon"),
+        "approximate-dp": Wording(_bounded_ratio, "neighbors unit? epsilon delta"),
         "unit-is-row": Wording(
             lambda facts: (
                 "The privacy unit is one row. A person with k rows is protected less: for them "
