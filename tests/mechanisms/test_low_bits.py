@@ -16,7 +16,7 @@ from dpmoments.papers.laws import AdditiveWishartDraw
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.laws import IsotropicDraw, MatrixLaplaceDraw
-from dpmoments.privacy.sampling import _round_to_lattice, insecure_generator, matrix_laplace, noised
+from dpmoments.privacy.sampling import insecure_generator, matrix_laplace, noised, with_rounded
 from support.rows_read_once import RowsReadOnce
 from support.said import refused
 
@@ -121,15 +121,15 @@ def test_uniform_bits_reach_ten_below_the_noise() -> None:
 
 def test_noise_is_rounded_to_the_lattice_and_refused_where_it_leaves_it() -> None:
     generator = insecure_generator(0)
-    noise = np.array([[0.3, -0.7], [-0.7, 1.9]])
+    noise, nothing = np.array([[0.3, -0.7], [-0.7, 1.9]]), np.zeros((2, 2), np.int64)
     # So little noise that no bit of it is replaced.
-    assert (_round_to_lattice(noise, 4, 2.0**2, generator) == np.rint(noise * 256.0)).all()
+    assert (with_rounded(noise, 2.0**2, 4, nothing, generator) == np.rint(noise * 256.0)).all()
     for size in (1.0, -1.0):
         at_the_end = np.array([[size * 2.0**52 * 4.0**-9]])
-        assert _round_to_lattice(np.nextafter(at_the_end, 0.0), 9, 1e-3, generator).shape == (1, 1)
+        assert with_rounded(np.nextafter(at_the_end, 0.0), 1e-3, 9, nothing[:1, :1], generator).shape == (1, 1)
         for beyond in (at_the_end, 2.0 * at_the_end, at_the_end * np.nan):
             with refused("a noise draw left the lattice: nothing was released; run", ArithmeticError):
-                _round_to_lattice(beyond, 9, 1e-3, generator)
+                with_rounded(beyond, 1e-3, 9, nothing[:1, :1], generator)
 
 
 def test_a_lattice_is_the_finest_on_which_the_noise_has_room() -> None:

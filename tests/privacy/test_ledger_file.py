@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -256,13 +258,13 @@ def test_a_full_disk_refuses_before_noise_and_leaves_the_file_whole(ledger: dpm.
 
 
 def test_a_full_database_is_the_same(ledger: dpm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    configure = ledger_file.LedgerFile._configure
+    check = ledger_file.LedgerFile._check
 
     def small(self: Any, connection: sqlite3.Connection) -> None:
-        configure(self, connection)
         connection.execute("PRAGMA max_page_count = 4")
+        check(self, connection)
 
-    monkeypatch.setattr(ledger_file.LedgerFile, "_configure", small)
+    monkeypatch.setattr(ledger_file.LedgerFile, "_check", small)
     with refused("cannot be", dpm.LedgerError, cause="full"):
         spend(ledger, 9)
     monkeypatch.undo()
@@ -339,7 +341,7 @@ def forged(ledger: dpm.Ledger, action: str, dataset: str, content: dict[str, Any
     head = ledger.head
     assert head is not None
     values = {"number": head.number + 1, "time": "", "action": action, "dataset": dataset, "content": content}
-    text = accounts._canonical(values)
+    text = json.dumps(values)
     with closing(sqlite3.connect(ledger.path)) as connection:
         connection.execute("INSERT INTO history VALUES (?, ?, ?)", (head.number + 1, *entry_of(text, head.hash)))
         connection.commit()
@@ -453,8 +455,8 @@ def test_triggers_stop_mistakes(ledger: dpm.Ledger) -> None:
 
 
 def test_the_clock_is_shown_and_orders_nothing(ledger: dpm.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter(["2030-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "2029-01-01T00:00:00Z", "1999-01-01T00:00:00Z"])
-    monkeypatch.setattr(accounts, "_now", lambda: next(times))
+    times = iter([dt.datetime(year, 1, 1, tzinfo=dt.UTC) for year in (2030, 1970, 2029, 1999)])
+    monkeypatch.setattr(accounts, "datetime", SimpleNamespace(now=lambda _: next(times)))
     spend(ledger, 2)
     kept = dpm.Ledger(ledger.path)
     assert [entry.time[:4] for entry in kept.history()[1:]] == ["2030", "1970", "2029", "1999"]

@@ -132,11 +132,8 @@ def allowance_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: P
         return Loss(loss_unit, whole.amount / k**2)
     if loss_unit is LossUnit.EPSILON:
         return Loss(loss_unit, whole.amount / k)
-    return Loss(loss_unit, whole.amount / k, whole.delta / Fraction(_delta_factor(float(whole.amount), k)))
-
-
-def _delta_factor(epsilon: float, k: int) -> float:
-    """Return (e^ε − 1)/(e^(ε/k) − 1), rounded up: the sum of e^(iε/k), i = 0, …, k − 1."""
+    # (e^ε − 1)/(e^(ε/k) − 1), the sum of e^(iε/k), i = 0, …, k − 1, rounded up.
+    epsilon = float(whole.amount)
     try:
         factor = math.expm1(epsilon) / math.expm1(epsilon / k) * (1.0 + _ROUNDING)
     except (OverflowError, ZeroDivisionError):
@@ -146,7 +143,7 @@ def _delta_factor(epsilon: float, k: int) -> float:
             f"ε = {epsilon:g} for units of {k} rows leaves no δ for a single row, since δ grows with e^ε over a "
             "unit's rows: use a smaller epsilon, or a budget in rho"
         )
-    return factor
+    return Loss(loss_unit, whole.amount / k, whole.delta / Fraction(factor))
 
 
 def loss_for_units(loss: Loss, rows_per_unit: int) -> Loss | None:

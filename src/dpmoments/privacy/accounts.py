@@ -220,8 +220,9 @@ class HistoryEntry:
     @classmethod
     def after(cls, number: int, link: str, action: Action, dataset: str, content: Mapping[str, Any]) -> HistoryEntry:
         """Make the entry that follows the one with this number and hash."""
-        values = dict(number=number + 1, time=_now(), action=str(action), dataset=dataset, content=dict(content))
-        text = _canonical(values)
+        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        values = dict(number=number + 1, time=time, action=str(action), dataset=dataset, content=dict(content))
+        text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return cls.read(number + 1, text, _linked(link, text), link)
 
     @classmethod
@@ -262,14 +263,6 @@ class HistoryEntry:
     def to_dict(self) -> dict[str, Any]:
         """Return the entry and its hash as plain values."""
         return {name: getattr(self, name) for name in _ENTRIES} | {"content": dict(self.content), "hash": self.hash}
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _canonical(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _linked(link: str, text: str) -> str:

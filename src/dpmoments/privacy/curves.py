@@ -293,22 +293,17 @@ def log_delta_of_ratio(epsilon: float, mu: FloatArray) -> FloatArray:
     return _log_delta(np.clip(0.5 * mu - epsilon / mu, -_MAX_ARGUMENT, _MAX_ARGUMENT), mu)
 
 
-def _upper_argument(epsilon: float, sensitivity: float, noise_scale: float) -> float:
-    """Return ``mu/2 - epsilon/mu``, correctly rounded."""
-    # At large epsilon the two terms all but cancel.
-    e, s, n = Fraction(epsilon), Fraction(sensitivity), Fraction(noise_scale)
-    try:
-        return float((s * s - 2 * e * n * n) / (2 * s * n))
-    except OverflowError:
-        return math.inf if s * s > 2 * e * n * n else -math.inf
-
-
 def gaussian_log_delta(epsilon: float, sensitivity: float, noise_scale: float) -> float:
     """Return the logarithm of :func:`gaussian_delta`, relative error of δ below 1e-11."""
     epsilon = require_nonnegative("epsilon", epsilon)
     sensitivity = require_positive("sensitivity", sensitivity)
     noise_scale = require_positive("noise_scale", noise_scale)
-    a = _upper_argument(epsilon, sensitivity, noise_scale)
+    # a = mu/2 - epsilon/mu, correctly rounded: at large epsilon the two terms all but cancel.
+    e, s, n = Fraction(epsilon), Fraction(sensitivity), Fraction(noise_scale)
+    try:
+        a = float((s * s - 2 * e * n * n) / (2 * s * n))
+    except OverflowError:
+        a = math.inf if s * s > 2 * e * n * n else -math.inf
     mu = sensitivity / noise_scale
     if abs(a) > _MAX_ARGUMENT:
         return 0.0 if a > 0.0 else -math.inf
@@ -573,26 +568,19 @@ def composed(curves: Sequence[PrivacyCurve]) -> ComposedCurve | None:
     first, kept = 0, 1.0
     for curve in curves:
         last = math.ceil(curve.reach / step)
-        own, infinite = _masses(curve, step, last)
-        masses = np.asarray(np.convolve(masses, own), dtype=np.float64)
-        first, kept = first - last, kept * (1.0 - infinite)
+        grid = step * np.arange(-last, last + 1)
+        # Dots in γ at the grid points, with (0, 1) before the first.
+        gammas = np.concatenate([[0.0], np.exp(grid)])
+        deltas = np.concatenate([[1.0], [curve.delta(float(loss)) for loss in grid]])
+        dots = _convex(gammas, deltas)
+        slopes = np.append(np.diff(deltas[dots]) / np.diff(gammas[dots]), 0.0)  # 0 after the last dot
+        own = np.zeros(len(gammas))
+        # A second difference below 0 is rounding: with 0 in its place the curve lies higher.
+        own[dots[1:]] = np.maximum(np.diff(slopes), 0.0) * gammas[dots[1:]]
+        masses = np.asarray(np.convolve(masses, own[1:]), dtype=np.float64)
+        first, kept = first - last, kept * (1.0 - float(deltas[-1]))
     losses: FloatArray = step * np.arange(first, first + len(masses), dtype=np.float64)
     return ComposedCurve(losses, masses, max(1.0 - kept, 0.0))
-
-
-def _masses(curve: PrivacyCurve, step: float, last: int) -> tuple[FloatArray, float]:
-    """Return the probabilities of losses −last…last times ``step``, and of an infinite one."""
-    # The curve is evaluated at the grid points ("connecting the dots").
-    losses = step * np.arange(-last, last + 1)
-    # Dots in γ, with (0, 1) before the first.
-    gammas = np.concatenate([[0.0], np.exp(losses)])
-    deltas = np.concatenate([[1.0], [curve.delta(float(loss)) for loss in losses]])
-    kept = _convex(gammas, deltas)
-    slopes = np.append(np.diff(deltas[kept]) / np.diff(gammas[kept]), 0.0)  # 0 after the last dot
-    masses = np.zeros(len(gammas))
-    # A second difference below 0 is rounding: with 0 in its place the curve lies higher.
-    masses[kept[1:]] = np.maximum(np.diff(slopes), 0.0) * gammas[kept[1:]]
-    return masses[1:], float(deltas[-1])
 
 
 def _convex(gammas: FloatArray, deltas: FloatArray) -> list[int]:

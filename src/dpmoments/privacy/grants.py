@@ -221,7 +221,17 @@ class Grant(Record):
             if kind is not GrantKind.ZCDP:
                 limits = {"epsilon": as_written(budget.epsilon)}
             if kind is GrantKind.APPROXIMATE:
-                limits |= {"delta": as_written(budget.delta), **_converted(budget, rule)}
+                share, coordinates = _share(budget.delta, rule), MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
+                if share == 0.0:
+                    raise InputValueError(f"the delta {shown(budget.delta)} is too small")
+                try:
+                    gaussian = discrete_gaussian_rho(budget.epsilon, share, coordinates)
+                except (
+                    ArithmeticError
+                ):  # at so small an ε the margin of discrete noise is larger than what there is to spend
+                    gaussian = 0.0
+                limits |= {"delta": as_written(budget.delta), "rho": Fraction(zcdp_rho(budget.epsilon, share))}
+                limits["mu_squared"] = 2 * Fraction(gaussian)
         if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
             raise InputValueError(f"the composition {shown(str(rule))} needs a budget of epsilon and delta")
         return cls(kind, limits, relation, unit, composition=rule)
@@ -276,16 +286,3 @@ def require_dataset(dataset: object) -> str:
 
 def _share(delta: float, rule: Composition) -> float:
     return delta / 4 if rule is Composition.AUTO else delta
-
-
-def _converted(budget: PrivacyBudget, rule: Composition) -> dict[str, Fraction]:
-    """Return what ε and the share of δ allow in ρ and in μ²."""
-    delta = _share(budget.delta, rule)
-    if delta == 0.0:
-        raise InputValueError(f"the delta {shown(budget.delta)} is too small")
-    try:
-        coordinates = MAX_GAUSSIAN_RELEASES * MAX_COMPOSED_COORDINATES
-        gaussian = discrete_gaussian_rho(budget.epsilon, delta, coordinates)
-    except ArithmeticError:  # at so small an ε the margin of discrete noise is larger than what there is to spend
-        gaussian = 0.0
-    return {"rho": Fraction(zcdp_rho(budget.epsilon, delta)), "mu_squared": 2 * Fraction(gaussian)}

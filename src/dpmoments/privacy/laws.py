@@ -61,7 +61,27 @@ class DrawLaw(ABC):
 
     def __post_init__(self) -> None:
         for entry in fields(self):
-            _check_parameter(self.name, entry.name, entry.type, getattr(self, entry.name))
+            name, kind, value = entry.name, entry.type, getattr(self, entry.name)
+            stated = f"{name} of a {self.name} draw"
+            if value is None and kind == "float | None":
+                continue
+            if kind == "bool":
+                if not isinstance(value, bool):
+                    raise InputTypeError(f"{stated} must be true or false")
+            elif kind == "int":
+                if isinstance(value, bool) or not isinstance(value, int):
+                    raise InputTypeError(f"{stated} must be a whole number")
+                if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
+                    raise InputValueError(f"{stated} is out of range")
+            else:
+                several = isinstance(kind, str) and kind.startswith("tuple")
+                if several and not isinstance(value, tuple):
+                    raise InputTypeError(f"{stated} must be a tuple")
+                values = value if several else (value,)
+                if not all(map(is_finite_number, values)):
+                    raise InputValueError(f"{stated} must be {'finite numbers' if several else 'a finite number'}")
+                if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
+                    raise InputValueError(f"{stated} must be {'above 0' if name in _POSITIVE else '0 or above'}")
 
     def loss(self, sensitivity: Sensitivity, unit: LossUnit, claim: PrivacyBudget | None = None) -> Loss:
         """Return the privacy loss of a draw, exactly or rounded up."""
@@ -158,30 +178,6 @@ _POSITIVE = ("scale", "scales", "off_diagonal_scale", "rate", "delta")
 _SIGNED = ("temperatures",)
 _SIZES = ("dimension", "n_features")
 """Parameters that are the number of rows of the query."""
-
-
-def _check_parameter(law: str, name: str, kind: Any, value: Any) -> None:
-    """Raise TypeError or ValueError if a file or mechanism gives an invalid parameter."""
-    stated = f"{name} of a {law} draw"
-    if value is None and kind == "float | None":
-        return
-    if kind == "bool":
-        if not isinstance(value, bool):
-            raise InputTypeError(f"{stated} must be true or false")
-    elif kind == "int":
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise InputTypeError(f"{stated} must be a whole number")
-        if value < (0 if name == "bits" else 1) or (name == "bits" and value > _MAX_BITS):
-            raise InputValueError(f"{stated} is out of range")
-    else:
-        several = isinstance(kind, str) and kind.startswith("tuple")
-        if several and not isinstance(value, tuple):
-            raise InputTypeError(f"{stated} must be a tuple")
-        values = value if several else (value,)
-        if not all(map(is_finite_number, values)):
-            raise InputValueError(f"{stated} must be {'finite numbers' if several else 'a finite number'}")
-        if name not in _SIGNED and any(each < 0.0 or (name in _POSITIVE and each == 0.0) for each in values):
-            raise InputValueError(f"{stated} must be {'above 0' if name in _POSITIVE else '0 or above'}")
 
 
 _ROUNDING = 1e-6

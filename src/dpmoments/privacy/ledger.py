@@ -162,7 +162,10 @@ class LedgerFile:
             connection = sqlite3.connect(
                 f"{self.path.as_uri()}?mode=rw", uri=True, timeout=self.timeout, isolation_level=None
             )
-            self._configure(connection)
+            # On the disk before the call returns, folder included; on macOS past the drive's own cache too.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
             self._check(connection)
             yield connection
@@ -172,12 +175,6 @@ class LedgerFile:
         finally:
             if connection is not None:
                 connection.close()  # a transaction that was not committed is rolled back
-
-    def _configure(self, connection: sqlite3.Connection) -> None:
-        # On the disk before the call returns, folder included; on macOS past the drive's own cache too.
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA fullfsync = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
 
     def _check(self, connection: sqlite3.Connection) -> None:
         (application,) = connection.execute("PRAGMA application_id").fetchone()

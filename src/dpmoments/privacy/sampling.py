@@ -389,28 +389,23 @@ def k_norm(scale: float, size: int, blocks: Sequence[int], generator: np.random.
 def k_norm_draw(scale: float, size: int, blocks: Sequence[int], words: WordSource = system_words) -> IntegerArray:
     """Draw as :func:`k_norm`, from uniform words."""
     singles = size - sum(blocks)
-    body = _size_of_body(scale, singles, blocks, words)
-    parts = [_uniform_below_all(2 * body + 1, singles, words) - body]
-    parts += [_point_of_cross_polytope(dimension, body, words) for dimension in blocks]
-    return np.concatenate(parts)
-
-
-def _size_of_body(scale: float, singles: int, blocks: Sequence[int], words: WordSource) -> int:
-    """Draw an integer t with weight N(t)·e^{−t/scale}."""
-    # A sum of D + 1 geometric draws has weight binom(t + D, D)·e^{−t/scale}. N(t)·Π m! ≤ 2^D·(t + D)!/t!, and equal in the limit.
-    size = singles + sum(blocks)
 
     def geometric(n: int) -> IntegerArray:
         draws = laplace_draws(scale, n, words)
         return draws[draws >= 0]
 
+    # The size t of the body has weight N(t)·e^{−t/scale}. A sum of size + 1 geometric draws has weight
+    # binom(t + size, size)·e^{−t/scale}, and N(t)·Π m! ≤ 2^size·(t + size)!/t!, equal in the limit.
     while True:
-        proposed = sum(_first(size + 1, geometric).tolist())
-        points = (2 * proposed + 1) ** singles
+        body = int(sum(_first(size + 1, geometric).tolist()))
+        points = (2 * body + 1) ** singles
         for dimension in blocks:
-            points *= sum(_points_by_nonzeros(dimension, proposed)) * math.factorial(dimension)
-        if _below(points, math.perm(proposed + size, size) << size, words):
-            return int(proposed)
+            points *= sum(_points_by_nonzeros(dimension, body)) * math.factorial(dimension)
+        if _below(points, math.perm(body + size, size) << size, words):
+            break
+    parts = [_uniform_below_all(2 * body + 1, singles, words) - body]
+    parts += [_point_of_cross_polytope(dimension, body, words) for dimension in blocks]
+    return np.concatenate(parts)
 
 
 def _points_by_nonzeros(dimension: int, size: int) -> list[int]:
@@ -671,8 +666,17 @@ def with_rounded(
     noise: FloatArray, deviation: float, bits: int, query: Any, generator: np.random.Generator
 ) -> IntegerArray:
     """Return a symmetric query plus floating-point noise rounded to its lattice."""
-    # ``deviation`` is the off-diagonal SD.
-    return _add_integers(_upper_triangle_mirrored(query), _round_to_lattice(noise, bits, deviation, generator))
+    # ``noise`` is in unit-ball units, the lattice in units of 2^(−2·bits); ``deviation`` is the off-diagonal SD.
+    scaled = noise * 4.0**bits
+    if not float(np.abs(scaled).max()) < 2.0**52:
+        raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
+    rounded = np.rint(scaled).astype(np.int64)
+    uniform_bits = math.frexp(math.ldexp(deviation, 2 * bits))[1] - 1 - _DITHER_SHARE
+    if uniform_bits >= 1:
+        size, half = len(rounded), 1 << (uniform_bits - 1)
+        dither = generator.integers(-half, half, size * (size + 1) // 2, dtype=np.int64)
+        rounded += _symmetric_from_triangle(dither[:size], dither[size:])
+    return _add_integers(_upper_triangle_mirrored(query), rounded)
 
 
 @noised.register
@@ -716,23 +720,6 @@ def _symmetric_from_triangle(
     matrix[columns, rows] = off_diagonal
     np.fill_diagonal(matrix, diagonal)
     return matrix
-
-
-def _round_to_lattice(
-    noise: FloatArray, bits: int, noise_scale: float, generator: np.random.Generator
-) -> npt.NDArray[np.int64]:
-    """Round symmetric noise in unit-ball units to integers in units of 2^(−2·bits)."""
-    scaled = noise * 4.0**bits
-    if not float(np.abs(scaled).max()) < 2.0**52:
-        raise InputArithmeticError("a noise draw left the lattice: nothing was released; run again")
-    rounded = np.rint(scaled).astype(np.int64)
-    uniform_bits = math.frexp(math.ldexp(noise_scale, 2 * bits))[1] - 1 - _DITHER_SHARE
-    if uniform_bits < 1:
-        return rounded
-    size = len(rounded)
-    half = 1 << (uniform_bits - 1)
-    dither = generator.integers(-half, half, size * (size + 1) // 2, dtype=np.int64)
-    return rounded + _symmetric_from_triangle(dither[:size], dither[size:])
 
 
 def without_low_bits(values: FloatArray, *, down: bool = False) -> FloatArray:

@@ -505,6 +505,8 @@ SENSITIVITIES: tuple[Callable[..., Sensitivity], ...] = (
 """Every sensitivity by which receipts are recomputed; names and arguments are in files."""
 
 
+_WHOLE = ("n_features", "n_numbers", "n_flags")
+"""Arguments that are whole numbers."""
 _SIZE = Annotated[float, NOT_NEGATIVE]
 _ENTRIES = {"name": str, "arguments": dict, "neighbors": Neighbors, "units": _SIZE, "rounding": _SIZE, "value": _SIZE}
 
@@ -518,31 +520,23 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
         raise InputValueError(f"unknown sensitivity {shown(values['name'])}: use one of {known}")
     if not 1.0 <= values["units"] <= MAX_UNITS or math.frexp(values["units"])[0] != 0.5:
         raise InputValueError("units of a sensitivity must be a power of two, 1 or more")
-    base = made(values["neighbors"], **_checked_arguments(made, values["arguments"]))
-    anew = base.in_units(values["units"], rounding=values["rounding"])
-    if anew.value > values["value"]:
-        raise InputValueError(f"a sensitivity '{values['name']}' is stated as less than it is")
-    return anew
 
-
-_WHOLE = ("n_features", "n_numbers", "n_flags")
-"""Arguments that are whole numbers."""
-
-
-def _checked_arguments(made: Callable[..., Sensitivity], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a file's arguments of a sensitivity, weights as a tuple."""
-    # Raise TypeError or ValueError if they do not fit.
-    what = f"the arguments of {made.__name__}"
+    arguments, what = values["arguments"], f"the arguments of {made.__name__}"
     _, *parameters = inspect.signature(made).parameters.values()
     require_known(arguments, [parameter.name for parameter in parameters], what)
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
-        raise InputValueError(f"{what} lack {', '.join(map(str, absent))}")
+        raise InputValueError(f"{what} lack {', '.join(absent)}")
     for name, value in arguments.items():
         if name in _TUPLES:
             _check_positive_numbers(value, name, made.__name__)
         elif not is_finite_number(value) or (name in _WHOLE and not isinstance(value, int)):
             raise InputTypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
-    return {name: tuple(map(float, value)) if name in _TUPLES else value for name, value in arguments.items()}
+    plain = {name: tuple(map(float, value)) if name in _TUPLES else value for name, value in arguments.items()}
+    base = made(values["neighbors"], **plain)
+    anew = base.in_units(values["units"], rounding=values["rounding"])
+    if anew.value > values["value"]:
+        raise InputValueError(f"a sensitivity '{values['name']}' is stated as less than it is")
+    return anew
 
 
 def _check_positive_numbers(values: object, parameter: str, name: str) -> None:
