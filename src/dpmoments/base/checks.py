@@ -31,16 +31,13 @@ def check_not_negative(parameter: str, value: float) -> None:
 
 def check_at_least(parameter: str, value: Any, least: int = 1) -> None:
     """Raise ValueError unless a number is whole, and ``least`` or more."""
-    if not (is_whole(value) and value >= least):
-        raise InputValueError(f"{parameter} must be a whole number, {least} or more, got {shown(value)}")
+    _require(is_whole(value) and value >= least, parameter, value, f"a whole number, {least} or more")
 
 
 def check_between(parameter: str, value: float, least: float, most: float) -> None:
     """Raise ValueError unless a number is finite and in a range."""
-    if not (_is_real(value) and least <= value <= most):
-        raise out_of_range(
-            parameter, value, f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
-        )
+    expected = f"at least {least:g}" if most == math.inf else f"between {least:g} and {most:g}"
+    _require(_is_real(value) and least <= value <= most, parameter, value, expected)
 
 
 def check_one_of(parameter: str, value: object, choices: Collection[Any], *, column: str = "") -> None:

@@ -83,22 +83,23 @@ def statistics_columns(path: Path, ending: str) -> list[StatisticsColumn]:
     """Return the declared columns of a file, from its dictionary."""
     spss = ending in (".sav", ".zsav")
     _, described = _reader(ending)(str(path), metadataonly=True, **({"user_missing": True} if spss else {}))
+    kinds, labels_of = described.readstat_variable_types, described.variable_value_labels
 
     def missing_codes(name: str) -> Iterator[Any]:
         for ends in described.missing_ranges.get(name, ()) if spss else ():
             if ends["lo"] == ends["hi"]:
                 yield ends["lo"]
             else:  # of a range the codes that have labels
-                labels = described.variable_value_labels.get(name, {})
+                labels = labels_of.get(name, {})
                 yield from (code for code in labels if not isinstance(code, str) and ends["lo"] <= code <= ends["hi"])
 
     return [
         StatisticsColumn(
             name,
-            str(described.readstat_variable_types.get(name, "")) == "string",
-            str(described.readstat_variable_types.get(name, "")) == "float",
+            kinds.get(name) == "string",
+            kinds.get(name) == "float",
             str(described.original_variable_types.get(name, "")),
-            dict(described.variable_value_labels.get(name, {})),
+            dict(labels_of.get(name, {})),
             described.column_names_to_labels.get(name),
             tuple(missing_codes(name)),
         )

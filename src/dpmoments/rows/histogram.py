@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -237,10 +237,8 @@ def require_rowwise(statistic: RowStatistic, n_features: int) -> None:
             f"the statistic returned shape {together.shape} for {len(made_up)} rows: return one value per row"
         )
     backwards = np.asarray(statistic(np.ascontiguousarray(made_up[::-1])), dtype=np.float64)[::-1]
-    parts: Iterable[FloatArray] = [
-        statistic(made_up[start:stop].copy()) for start, stop in ((0, 1), (1, 4), (4, 37), (37, 67))
-    ]
-    for again in (backwards, np.concatenate(list(parts))):
+    parts = [statistic(made_up[start:stop].copy()) for start, stop in ((0, 1), (1, 4), (4, 37), (37, 67))]
+    for again in (backwards, np.concatenate(parts)):
         if not np.array_equal(together, again, equal_nan=True):
             raise InputValueError(
                 "a row's statistic depends on other rows, so one row could change the bins of others: compute it row "

@@ -297,10 +297,6 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         return True
 
     @cached_property
-    def lattice(self) -> Lattice:
-        return self.moments.row_map.lattice
-
-    @cached_property
     def numbers_alone(self) -> MomentSummary | None:
         """Summary of the features that are numbers; None without any."""
         m = len(self.layout.numbers)
@@ -349,9 +345,9 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
 
     def result(self, sums: LevelSums) -> ExactMoments:
         """Return the moments of the rows, equal to those of the dense pass."""
-        layout, packs = self.layout, self.packs
+        layout, packs, lattice = self.layout, self.packs, self.moments.row_map.lattice
         # Σz (row 0) and Σzzᵀ (other rows) as two-limb integers
-        cells = _Cells(layout, self.lattice, np.zeros((2, layout.n_features + 1, layout.n_features), np.int64))
+        cells = _Cells(layout, lattice, np.zeros((2, layout.n_features + 1, layout.n_features), np.int64))
         if sums.numbers is not None:
             rows = np.append(0, layout.numbers + 1)
             cells.limbs[:, rows[:, np.newaxis], layout.numbers] = sums.numbers.limbs
@@ -365,8 +361,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
         for table, (first, second) in zip(sums.joint, combinations(packs, 2), strict=True):
             for one, two in product(first, second):
                 cells.fill_pair(one, two, cells.marginal(table, first + second, (one, two)))
-        bits, radius = self.lattice.bits, self.lattice.radius
-        moments = ExactMoments(sums.count, sums.dropped, 0, bits, radius, cells.limbs)
+        moments = ExactMoments(sums.count, sums.dropped, 0, lattice.bits, lattice.radius, cells.limbs)
         return moments if self.moments.keep_dropped else moments.without_dropped()
 
 
@@ -403,7 +398,7 @@ class RunningLevelSums:
 
         # The numbers are rounded as the dense pass does.
         scaled, values = self._scaled[: len(kept.numbers)], self._values[: len(kept.numbers)]
-        np.multiply(kept.numbers, summary.lattice.units_per_one, out=scaled)
+        np.multiply(kept.numbers, summary.moments.row_map.lattice.units_per_one, out=scaled)
         np.copyto(values, np.rint(scaled, out=scaled), casting="unsafe")
         for sums, level in zip(self._sums, levels, strict=True):
             for total, value in zip(sums, values.T, strict=True):

@@ -167,16 +167,6 @@ def _add_products(tile: FloatArray, n: int, products: FloatArray, sums: FloatArr
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def _add_triangle(products: FloatArray, sums: FloatArray) -> None:
-    """Add the lower triangle of ``products`` to both triangles of ``sums[1:]``."""
-    for i in range(sums.shape[1]):
-        for j in range(i + 1):
-            sums[1 + i, j] += products[i, j]
-            if j < i:
-                sums[1 + j, i] += products[i, j]
-
-
-@numba.njit(nogil=True, cache=True, error_model="numpy")
 def round_numbers(
     block: FloatArray,
     first: int,
@@ -229,7 +219,12 @@ def add_numbers(
             return n_special, clipped, dropped_here
         dropped += dropped_here
         _add_products(tile, n, products, sums)
-    _add_triangle(products, sums)
+    # The lower triangle of the products goes to both triangles of the sums.
+    for i in range(sums.shape[1]):
+        for j in range(i + 1):
+            sums[1 + i, j] += products[i, j]
+            if j < i:
+                sums[1 + j, i] += products[i, j]
     return n_special, clipped, dropped
 
 

@@ -381,11 +381,8 @@ class RowRounder:
 
     def _unclipped(self, block: NDArray[Any]) -> _Unclipped:
         """Round the mapped rows without clipping those beyond the radius."""
-        linear = self._map.linear
-        return self._round_plain(block) if linear is None else self._round_image(block, linear)
-
-    def _round_plain(self, block: NDArray[Any]) -> _Unclipped:
-        """Round ``x − center``."""
+        if self._map.linear is not None:
+            return self._round_image(block, self._map.linear)
         # Missing values and huge rows get a sum of squares of at least ``EXACT`` = 2^53.
         n_rows, order = block.shape[0], _memory_order(block)
         rows = _as_buffer(self._rows, block.shape, order)

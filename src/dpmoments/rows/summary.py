@@ -262,10 +262,7 @@ def _apply_limits() -> None:
         library.set_num_threads(min([*_limits, _usual[index]]))
 
 
-_Multiply = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-
-
-def _products_are_exact(multiply: _Multiply = np.matmul) -> bool:
+def _products_are_exact(multiply: Callable[[FloatArray, FloatArray], FloatArray] = np.matmul) -> bool:
     """Return True if a matrix product is exact on fixed integers whose partial sums exceed 2^51."""
     # The integers are fixed, in the shapes and layouts of the kernel; `multiply` takes and returns float64 matrices.
     for n_rows, n_features in ((8192, 3), (4099, 17), (515, 130)):

@@ -301,8 +301,6 @@ def require_same_table(fingerprint: bytes, tally: UnitTally) -> None:
         )
 
 
-_CountArray = npt.NDArray[np.int64]
-
 _COLLECTED_BYTES = 1 << 29
 """Bytes that the second round collects at a time, unless a single bucket has more."""
 _BYTES_BESIDE_ROW = 64
@@ -472,7 +470,7 @@ def selection_of_units(
     )
 
 
-def _bucket_shares(counts: _CountArray, limit: int, most_rows: int) -> Iterator[BoolArray]:
+def _bucket_shares(counts: npt.NDArray[np.int64], limit: int, most_rows: int) -> Iterator[BoolArray]:
     """Split the buckets in which a unit may be over its limit into one or more shares."""
     # Each has at most ``most_rows`` candidates.
     over = np.flatnonzero(counts > limit)

@@ -311,13 +311,9 @@ def column_format(column: Numeric | Date | Boolean | Coordinate, of_file: TextFo
         options = {"decimal": column.decimal or ".", "thousands": column.thousands}
     if isinstance(column, Boolean):
         true, false = (texts_of(values or ()) for values in (column.true_values, column.false_values))
-        if true or false:
-            options = {"true": true, "false": false}
         nulls = tuple(text for text in nulls if text not in (*true, *false))
-        options |= {
-            "true": tuple(text for text in options.get("true", stated.true) if text not in nulls),
-            "false": tuple(text for text in options.get("false", stated.false) if text not in nulls),
-        }
+        words = {"true": true, "false": false} if true or false else {"true": stated.true, "false": stated.false}
+        options = {option: tuple(text for text in texts if text not in nulls) for option, texts in words.items()}
     return replace(stated, nulls=tuple(dict.fromkeys(nulls)), **options)
 
 
@@ -484,11 +480,11 @@ def _times(parts: Any, groups: list[str]) -> tuple[IntegerArray, BoolArray]:
     """Compute microseconds since 1970 from date parts, and a mask of valid days and times."""
     matched = ~nulls(parts)
 
-    def whole(group: str, usual: int = 0) -> IntegerArray:
+    def whole(group: str) -> IntegerArray:
         if group not in groups:
-            return np.full(len(parts), usual, dtype=np.int64)
+            return np.zeros(len(parts), dtype=np.int64)
         texts = pc.utf8_ltrim(pc.struct_field(parts, groups.index(group)), " ")
-        given = pc.if_else(pc.equal(pc.binary_length(texts), 0), str(usual), texts)  # a part that may be left out
+        given = pc.if_else(pc.equal(pc.binary_length(texts), 0), "0", texts)  # a part that may be left out
         return scaled(pc.cast(given, pa.int64()), 1)
 
     year, month, day = whole("year"), whole("month"), whole("day")

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeGuard
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -206,7 +206,7 @@ def check_missing_share(column: str, share: object, rule: str) -> None:
     """Raise ValueError unless a guessed share of missing values is possible."""
     if share is None:
         return
-    if not (is_number(share) and 0.0 <= share < 1.0):
+    if not (is_finite_number(share) and 0.0 <= share < 1.0):
         raise InputValueError(f"column '{column}': missing_share={shown(share)} must be a number from 0 to below 1")
     if rule == "error" and share > 0.0:
         raise InputValueError(
@@ -219,13 +219,6 @@ def check_missing_share(column: str, share: object, rule: str) -> None:
 
 MarkedMissing = tuple[str | int | float, ...]
 """Values that mean a missing one: texts as they are written, and numbers."""
-
-
-def is_number(value: object) -> TypeGuard[int | float]:
-    """Return True for a finite int or float that is not a Boolean."""
-    return is_finite_number(value)
-
-
 MAX_WEIGHT = 1024.0
 """Max weight of a column or of means, and of its reciprocal."""
 
@@ -258,7 +251,7 @@ def checked_marks(column: str, values: object, option: str = "missing_values") -
     for value in plain:
         if isinstance(value, str):
             check_text(value, option, column or None)
-        elif not is_number(value):
+        elif not is_finite_number(value):
             raise InputTypeError(
                 f"{of_column(column)}{option} holds {shown(value)}: it must be a list of texts and finite numbers (in "
                 "a file, quote true, false and null where they are text)"
@@ -282,10 +275,10 @@ def texts_of(values: MarkedMissing) -> tuple[str, ...]:
     texts: list[str] = []
     for value in values:
         text = as_text(value)
-        texts += [text, f"{text}.0"] if is_number(value) and text.lstrip("-").isdigit() else [text]
+        texts += [text, f"{text}.0"] if is_finite_number(value) and text.lstrip("-").isdigit() else [text]
     return tuple(dict.fromkeys(texts))
 
 
 def numbers_of(values: MarkedMissing) -> tuple[float, ...]:
     """Return the numbers among values."""
-    return tuple(float(value) for value in values if is_number(value))
+    return tuple(float(value) for value in values if is_finite_number(value))

@@ -14,7 +14,7 @@ from dpmoments.base.checks import check_one_of, is_whole
 from dpmoments.base.errors import InputTypeError, InputValueError, out_of_range, shown, wrong_type
 from dpmoments.base.message import Message
 from dpmoments.base.text_files import TextFormat
-from dpmoments.base.values import FloatArray, check_text, number_as_text
+from dpmoments.base.values import FloatArray, check_text, is_finite_number, number_as_text
 from dpmoments.schema.column import (
     FilledColumn,
     MarkedMissing,
@@ -23,7 +23,6 @@ from dpmoments.schema.column import (
     TableColumn,
     as_text,
     checked_marks,
-    is_number,
 )
 from dpmoments.schema.dates import Date
 
@@ -373,7 +372,7 @@ class SamplingWeight(TableColumn):
         numbers = {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers.items()}
         self._set(**numbers)
         for option, value in [*numbers.items(), *(("design_effect", effect) for effect in effects.values())]:
-            if value is not None and not (is_number(value) and 1.0 / MAX_BOUND <= value <= MAX_BOUND):
+            if value is not None and not (is_finite_number(value) and 1.0 / MAX_BOUND <= value <= MAX_BOUND):
                 raise self._wrong(f"{option}={shown(value)} must be a number above 0")
         if self.sample_size is not None and not is_whole(self.sample_size):
             raise wrong_type("sample_size", "a whole number", self.sample_size, column=self.name)
@@ -641,7 +640,7 @@ class Categorical(NamedColumn):
                 f"levels='discover' goes with max_levels, the most names to publish (from 1 to "
                 f"{_MAX_FOUND:,}), and neither it nor levels_share with a list of levels; got max_levels={shown(most)}"
             )
-        if not is_number(share) or not 0.0 < share <= 0.5:
+        if not is_finite_number(share) or not 0.0 < share <= 0.5:
             raise out_of_range("levels_share", share, "a number above 0, at most 0.5", column=self.name)
         if self.aliases is not None or self.other not in ("drop", OTHER):
             raise self._wrong(

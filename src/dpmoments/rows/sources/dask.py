@@ -141,7 +141,14 @@ def _changed_by_others(reader: Any, reading: Reading, *, only_columns: bool) -> 
     }
     if reading.privacy_unit is not None:
         exact.add(reading.privacy_unit.column)
-    rounded = _rounded_columns(reader)
+    # 64-bit integers that pandas may convert to floats.
+    if _kind(reader) not in _PARQUET:
+        rounded = {name for name, dtype in reader._meta.dtypes.items() if dtype in (np.int64, np.uint64)}
+    else:
+        info, schema = reader._dataset_info, _parquet_schema(reader)
+        by_arrow = (info["kwargs"] if "ds" in info else reader.kwargs or {}).get("dtype_backend")
+        held = {name: schema.field(name).type for name in reader.columns if name in schema.names}
+        rounded = set() if by_arrow else {name for name, kind in held.items() if kind in (pa.int64(), pa.uint64())}
     # A missing value turns a partition's integers into floats.
     if exact & rounded or (exact and not only_columns and rounded - set(known)):
         return "levels or ids from 64-bit integers, which pandas rounds if another cell of the partition is empty"
@@ -176,18 +183,6 @@ def _guessed_keys(reader: Any) -> set[str]:
     types = {name: _parquet_schema(reader).field(name).type for name in keys}
     held = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in types.items()}
     return {name for name, kind in held.items() if not (pa.types.is_string(kind) or pa.types.is_large_string(kind))}
-
-
-def _rounded_columns(reader: Any) -> set[str]:
-    """Return the columns whose 64-bit integers pandas may convert to floats."""
-    if _kind(reader) not in _PARQUET:
-        return {name for name, dtype in reader._meta.dtypes.items() if dtype in (np.int64, np.uint64)}
-    info, schema = reader._dataset_info, _parquet_schema(reader)
-    if (info["kwargs"] if "ds" in info else reader.kwargs or {}).get("dtype_backend"):
-        return set()
-    return {
-        name for name in reader.columns if name in schema.names and schema.field(name).type in (pa.int64(), pa.uint64())
-    }
 
 
 def columns_of_memory(expression: Any) -> Any:
@@ -313,6 +308,7 @@ class DaskSource(EngineSource):
 
     def outcome(self, job: PartitionJob, progress: PassProgress) -> tuple[JobOutcome, int]:
         import dask
+        from dask.callbacks import Callback
         from dask.delayed import Delayed
         from dask.highlevelgraph import HighLevelGraph
 
@@ -339,7 +335,12 @@ class DaskSource(EngineSource):
             level = [merge(shared, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
         if client is not None:
             return opened(seal, _on_cluster(client, leaves, level[0], progress)), len(leaves)
-        with blas_threads(1), _watched(progress):
+
+        def report(_key: Any, _value: Any, _graph: Any, state: Any, _worker: Any) -> None:
+            done = len(state["finished"])
+            progress.tell(done / (done + sum(len(state[kind]) for kind in ("ready", "waiting", "running")) + 1))
+
+        with blas_threads(1), Callback(posttask=report):
             (result,) = dask.compute(level[0])
         return opened(seal, result), len(leaves)
 
@@ -519,13 +520,3 @@ def _on_cluster(client: Any, leaves: Sequence[Any], root: Any, progress: PassPro
         raise
     last.release()
     return result
-
-
-def _watched(progress: PassProgress) -> Any:
-    from dask.callbacks import Callback
-
-    def report(_key: Any, _value: Any, _graph: Any, state: Any, _worker: Any) -> None:
-        done = len(state["finished"])
-        progress.tell(done / (done + sum(len(state[kind]) for kind in ("ready", "waiting", "running")) + 1))
-
-    return Callback(posttask=report)

@@ -236,7 +236,6 @@ def require_installed(engine: str) -> None:
 
 # Encryption of what workers of an engine hand back: an engine may write it to a disk on its way.
 
-_KEY_BYTES = 32
 _NONCE_BYTES = 12
 
 
@@ -248,7 +247,7 @@ class Seal:
     more messages than a pass has partitions (2³²). ``key`` is 32 random bytes.
     """
 
-    key: bytes = field(default_factory=lambda: os.urandom(_KEY_BYTES))
+    key: bytes = field(default_factory=lambda: os.urandom(32))
 
     def sealed(self, content: bytes) -> bytes:
         """Encrypt content."""

@@ -78,8 +78,6 @@ _ENDINGS: Mapping[type[FileSource], tuple[str, ...]] = {
     CsvSource: tuple(CSV_DELIMITERS),
 }
 """Endings of the files that each source reads."""
-_WITHOUT_FOLDERS = (ExcelSource, StatisticsSource)
-"""Sources that read no columns from the names of folders."""
 
 
 def open_source(
@@ -171,12 +169,13 @@ def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat 
     sources: list[FileSource] = []
     for kind, known in _ENDINGS.items():
         own = tuple(path for path in paths if file_ending(path) in known)
+        # Workbooks, and files of Stata, SPSS and SAS, have no columns from the names of folders.
         if own and kind is CsvSource:
             sources.append(CsvSource(reading, own, folder, stated))
         elif own and kind is ExcelSource:
             sources.append(ExcelSource(reading, own, None, stated))
         elif own:
-            sources.append(kind(reading, own, None if kind in _WITHOUT_FOLDERS else folder))
+            sources.append(kind(reading, own, None if kind is StatisticsSource else folder))
     return sources[0] if len(sources) == 1 else SeveralSource(reading, tuple(sources))
 
 

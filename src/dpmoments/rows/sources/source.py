@@ -566,12 +566,9 @@ def columns_of_skipped_nan(filters: str, schema: Any) -> list[str]:
     # joined by and and or, keep no NaN; what negates them may. Nested columns may hold NaN.
     if not ("!" in filters or _NEGATING.search(filters)):
         return []
-    return [field.name for field in schema if field.name in filters and _may_hold_nan(field.type)]
-
-
-def _may_hold_nan(kind: Any) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_floating(kind) or pa.types.is_nested(kind))
+    named = [(field.name, field.type) for field in schema if field.name in filters]
+    held = [(name, kind.value_type if pa.types.is_dictionary(kind) else kind) for name, kind in named]
+    return [name for name, kind in held if pa.types.is_floating(kind) or pa.types.is_nested(kind)]
 
 
 def _keys(dataset: Any) -> list[Any]:

@@ -141,9 +141,7 @@ class CsvSource(StreamedFileSource):
         column = self.reading.schema.columns_by_source.get(name)
         if self.on_ragged_line is not None or name not in self.reading.names or as_text:
             return pa.binary()
-        if column is None or isinstance(column, Categorical | Date):
-            return pa.string()
-        if needs_text(column):
+        if column is None or isinstance(column, Categorical | Date) or needs_text(column):
             return pa.string()
         if isinstance(column, Boolean):
             return pa.bool_()
