@@ -167,10 +167,6 @@ def _plain(value: Any) -> Any:
 # Facts: the kinds that a code declares, and how words hold them.
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -187,7 +183,7 @@ KINDS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
     {
         "number": _is_number,
         "numbers": _every(_is_number),
-        "integer": _is_integer,
+        "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
         "flag": lambda value: isinstance(value, bool),
         "name": lambda value: isinstance(value, str),
         "names": _every(lambda value: isinstance(value, str)),

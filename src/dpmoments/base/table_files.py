@@ -210,8 +210,7 @@ class EngineFiles:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise InputValueError(
-                f"unknown engine {shown(self.engine)}: use one of {', '.join(map(str, ENGINES))}, or pass the "
-                "path itself"
+                f"unknown engine {shown(self.engine)}: use one of {', '.join(ENGINES)}, or pass the path itself"
             )
 
 

@@ -206,7 +206,7 @@ class TextFormat:
         """
         known = [option.name for option in fields(cls)]
         if not isinstance(values, Mapping):
-            raise InputTypeError(f"text_format must be a mapping of {', '.join(map(str, known))}")
+            raise InputTypeError(f"text_format must be a mapping of {', '.join(known)}")
         # YAML reads the names true and false without quotes as Booleans.
         named = {key: _YAML_NAMES[key] if isinstance(key, bool) else key for key in values}
         if len({*named.values()}) == len(named):

@@ -164,33 +164,27 @@ def budget_for_rows(cost: PrivacyBudget, loss_unit: LossUnit, privacy_unit: Priv
     if privacy_unit is None or privacy_unit.rows_per_unit == 1:
         return cost
     wanted = allowance_for_rows(cost, loss_unit, privacy_unit)
+
+    def excess(epsilon: float, delta: float) -> float:
+        allowed = allowance(PrivacyBudget.approximate(epsilon, delta), loss_unit).amount
+        return float(allowed / wanted.amount - 1) if allowed != wanted.amount else 0.0
+
     try:
         if cost.kind is not BudgetKind.APPROXIMATE or loss_unit is LossUnit.EPSILON_DELTA:
             return wanted.as_budget
-        return _smaller_budget(cost, wanted)
+        share = math.sqrt(float(wanted.amount / allowance(cost, loss_unit).amount))  # 1/k
+        epsilon, delta = cost.epsilon * share, cost.delta
+        if excess(_MIN_EPSILON_SHARE * cost.epsilon * share, cost.delta) < 0.0:
+            epsilon = safe_root(lambda epsilon: excess(epsilon, cost.delta), epsilon, safe="below")
+        else:
+            # No larger δ is asked about: with δ itself this ε allows too much already, and δ must stay below 1.
+            delta = safe_root(lambda delta: excess(epsilon, min(delta, cost.delta)), cost.delta * share, safe="below")
+        result = PrivacyBudget.approximate(epsilon, delta)
+        if not allowance(result, loss_unit).within(wanted):
+            raise AssertionError("the inverted budget allows too much: a defect, please report it")
+        return result
     except (ArithmeticError, ValueError) as reason:
         raise InputValueError(
             f"a budget of {cost} for units of {privacy_unit.rows_per_unit} rows leaves nothing for a single row that "
             "can be calculated with: let fewer rows of a unit count, or spend more"
         ) from reason
-
-
-def _smaller_budget(cost: PrivacyBudget, wanted: Loss) -> PrivacyBudget:
-    """Return the (ε′, δ′) that allows no more than the wanted ρ."""
-    # δ stays unless no ε is small enough for it.
-
-    def excess(epsilon: float, delta: float) -> float:
-        allowed = allowance(PrivacyBudget.approximate(epsilon, delta), wanted.unit).amount
-        return float(allowed / wanted.amount - 1) if allowed != wanted.amount else 0.0
-
-    share = math.sqrt(float(wanted.amount / allowance(cost, wanted.unit).amount))  # 1/k
-    epsilon, delta = cost.epsilon * share, cost.delta
-    if excess(_MIN_EPSILON_SHARE * cost.epsilon * share, cost.delta) < 0.0:
-        epsilon = safe_root(lambda epsilon: excess(epsilon, cost.delta), epsilon, safe="below")
-    else:
-        # No larger δ is asked about: with δ itself this ε allows too much already, and δ must stay below 1.
-        delta = safe_root(lambda delta: excess(epsilon, min(delta, cost.delta)), cost.delta * share, safe="below")
-    result = PrivacyBudget.approximate(epsilon, delta)
-    if not allowance(result, wanted.unit).within(wanted):
-        raise AssertionError("the inverted budget allows too much: a defect, please report it")
-    return result

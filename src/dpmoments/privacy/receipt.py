@@ -180,7 +180,7 @@ class Draw:
         entries = given["law"]
         name = entries.pop("name")
         if not isinstance(name, str) or name not in LAWS:
-            raise InputValueError(f"unknown noise distribution {shown(name)}: use one of {', '.join(map(str, LAWS))}")
+            raise InputValueError(f"unknown noise distribution {shown(name)}: use one of {', '.join(LAWS)}")
         known = [entry.name for entry in fields(LAWS[name])]
         if set(entries) != set(known):
             raise InputValueError(f"the parameters of a {name} draw are {', '.join(known)}, and the file has others")

@@ -535,22 +535,17 @@ def _object_id(cell: object) -> bytes | None:
     if type(plain) is bytes:
         return plain or None
     if type(plain) is str:
-        # Halves of surrogate pairs are kept apart.
-        return None if plain in _NO_UNIT else _plain_text(plain).encode(errors="surrogatepass")
+        if plain in _NO_UNIT:
+            return None
+        if (whole := re.fullmatch(r"(-?[0-9]+)\.0", plain)) is not None:
+            plain = "0" if whole[1] == "-0" else whole[1]
+        return str(plain).encode(errors="surrogatepass")  # halves of surrogate pairs are kept apart
     if isinstance(plain, float | np.floating):
         number = float(plain)
         limit = _EXACT_INTEGERS[min(plain.itemsize if isinstance(plain, np.floating) else 8, 8)]
         return str(int(number)).encode() if number.is_integer() and abs(number) < limit else _NO_ID
     # Python refuses to write out integers of thousands of digits in decimal.
     return str(plain).encode() if type(plain) is int and abs(plain) < 10**1000 else _NO_ID
-
-
-def _plain_text(text: str) -> str:
-    """Convert a single text that is not a null marker like :func:`_plain_texts`."""
-    result = re.fullmatch(r"(-?[0-9]+)\.0", text)
-    if result is None:
-        return text
-    return "0" if result[1] == "-0" else result[1]
 
 
 def _null_where(values: Any, empty: Any) -> Any:

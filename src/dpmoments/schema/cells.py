@@ -342,7 +342,24 @@ def text_numbers(cells: Any, text_format: TextFormat) -> TextCells:
     finite = rf"(?:{whole}(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?"
     pattern = rf"^[+-]?(?:{finite}|(?i:inf|infinity|nan(?:\([A-Za-z0-9_]*\))?))$"
     readable = pc.match_substring_regex(trimmed, pattern)
-    trimmed = _with_a_point(trimmed, text_format)
+
+    # Without thousands marks, and with a point as the decimal mark.
+    thousands, decimal = text_format.thousands, text_format.decimal
+    if not (decimal + (thousands or "")).isascii() or not len(trimmed):
+        trimmed = trimmed if thousands is None else pc.replace_substring(trimmed, thousands, "")
+        trimmed = pc.replace_substring(trimmed, decimal, ".")
+    elif thousands is not None or decimal != ".":
+        # Byte by byte, three times as fast: no byte of another character in UTF-8 is that of an ASCII mark.
+        _, offsets, held = trimmed.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int64)[trimmed.offset : trimmed.offset + len(trimmed) + 1]
+        content = np.frombuffer(held or b"", dtype=np.uint8)[: ends[-1]]
+        if thousands is not None:
+            kept = content != ord(thousands)
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)])[ends]
+            content = content[kept]
+        plain = np.where(content == ord(decimal), np.uint8(ord(".")), content)
+        trimmed = pa.LargeStringArray.from_buffers(len(trimmed), pa.py_buffer(ends), pa.py_buffer(plain))
+
     usable = pc.fill_null(pc.and_(readable, pc.invert(nothing)), False)
     digits = pc.if_else(usable, trimmed, pa.scalar("nan", trimmed.type))
     return TextCells.of(pc.cast(digits, pa.float64()), nothing, readable)
@@ -407,26 +424,6 @@ def is_nothing(texts: Any, null_markers: tuple[str, ...]) -> Any:
 def _plain_texts(cells: Any) -> Any:
     texts = pc.cast(cells, pa.large_string())
     return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-
-
-def _with_a_point(texts: Any, text_format: TextFormat) -> Any:
-    """Remove thousands marks, and replace the decimal mark by a point."""
-    thousands, decimal = text_format.thousands, text_format.decimal
-    if not (decimal + (thousands or "")).isascii() or not len(texts):
-        texts = texts if thousands is None else pc.replace_substring(texts, thousands, "")
-        return pc.replace_substring(texts, decimal, ".")
-    if thousands is None and decimal == ".":
-        return texts
-    # Byte by byte, three times as fast: no byte of another character in UTF-8 is that of an ASCII mark.
-    _, offsets, held = texts.buffers()
-    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    content = np.frombuffer(held or b"", dtype=np.uint8)[: ends[-1]]
-    if thousands is not None:
-        kept = content != ord(thousands)
-        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)])[ends]
-        content = content[kept]
-    plain = np.where(content == ord(decimal), np.uint8(ord(".")), content)
-    return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(plain))
 
 
 def _as_flags(flags: Any) -> BoolArray:

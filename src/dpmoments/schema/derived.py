@@ -510,7 +510,7 @@ def column_from_dict(values: object) -> Column | Power | Product | SamplingWeigh
         )
     if made in (Power, Product):
         if absent := [key for key in _NEEDED[kind] if entries.get(key) is None]:
-            raise InputValueError(f"{which} has no {' and no '.join(map(str, absent))}")
+            raise InputValueError(f"{which} has no {' and no '.join(absent)}")
         if made is Product:
             factors = entries["factors"]
             if not isinstance(factors, list):

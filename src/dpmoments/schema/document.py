@@ -46,25 +46,19 @@ def read_yaml_nodes(path: str | Path) -> tuple[Any, Any]:
     except _NotPlainError as error:
         fault = _placed(error.stated, error)
     except yaml.MarkedYAMLError as error:
-        fault = _syntax_fault(text, error)
+        fault = _placed("check the indent, colons and quotes there and in the line before", error)
+        if "while parsing a flow" in (error.context or "") and error.context_mark is not None:
+            fault = _in_line(error.context_mark.line + 1, "a bracket that opens there is not closed, or lacks a comma")
+        for pattern, slip in (
+            (r"\s*-[^\W\d][\w ]*:", _DASH_WITHOUT_SPACE),  # as in ``-name: age``
+            (r"[ ]*\t", "it is indented with a tab, but YAML allows only spaces"),
+        ):
+            lines = enumerate(text.splitlines(), start=1)
+            fault = next((_in_line(number, slip) for number, line in lines if re.match(pattern, line)), fault)
     except (yaml.YAMLError, RecursionError, ValueError):
         fault = ""
     # Outside the handlers: a chained error would quote the file.
     raise InputValueError(f"{path} is not a YAML file{fault}")
-
-
-def _syntax_fault(text: str, error: yaml.MarkedYAMLError) -> str:
-    """Describe a syntax error, with its line; quotes no text of the file."""
-    for pattern, fault in (
-        (r"[ ]*\t", "it is indented with a tab, but YAML allows only spaces"),
-        (r"\s*-[^\W\d][\w ]*:", _DASH_WITHOUT_SPACE),  # as in ``-name: age``
-    ):
-        for number, line in enumerate(text.splitlines(), start=1):
-            if re.match(pattern, line):
-                return _in_line(number, fault)
-    if "while parsing a flow" in (error.context or "") and error.context_mark is not None:
-        return _in_line(error.context_mark.line + 1, "a bracket that opens there is not closed, or lacks a comma")
-    return _placed("check the indent, colons and quotes there and in the line before", error)
 
 
 _DASH_WITHOUT_SPACE = "add a space after the - that begins a column"
