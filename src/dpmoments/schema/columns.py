@@ -450,8 +450,6 @@ class WeightColumn(Numeric):
         )
 
 
-MissingLevel = Literal["error", "available", "zero", "drop"]
-
 _MAX_LEVEL = 2**53 - 1
 """Largest integer level.
 
@@ -570,7 +568,7 @@ class Categorical(NamedColumn):
     """
 
     levels: Sequence[str | int]
-    missing: MissingLevel = "error"
+    missing: Literal["error", "available", "zero", "drop"] = "error"
     other: str | int = "drop"
     aliases: Mapping[str | int, Sequence[str | int]] | None = field(default=None, kw_only=True, hash=False)
     strip: bool = field(default=False, kw_only=True)

@@ -105,12 +105,6 @@ class Constraints:
         return bool(self.blocks or self.flags)
 
     @property
-    def free(self) -> tuple[int, ...]:
-        """Features that are neither levels nor flags."""
-        counted = {feature for block in self.blocks for feature in range(block.start, block.stop)} | set(self.flags)
-        return tuple(feature for feature in range(self.n_features) if feature not in counted)
-
-    @property
     def certain(self) -> tuple[int, ...]:
         """Features that are the same in every row: the only level of a complete block."""
         return tuple(block.start for block in self.blocks if block.complete and block.size == 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,10 +30,8 @@ _MAX_DEPTH = 32
 
 def read_text(path: str | Path) -> str:
     """Read a file's text, without a byte order mark."""
-    try:
+    with suppress(UnicodeDecodeError):
         return Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        pass
     raise InputValueError(f"{path} is not a YAML file (it is not text in UTF-8)")
 
 

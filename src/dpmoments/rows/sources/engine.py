@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
@@ -261,8 +262,6 @@ class Seal:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        try:
+        with suppress(InvalidTag):
             return AESGCM(self.key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
-        except InvalidTag:
-            pass
         raise InputValueError("a partition's result was changed on its way from a worker")
