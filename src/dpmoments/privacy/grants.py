@@ -226,10 +226,10 @@ class Grant(Record):
                     raise InputValueError(f"the delta {shown(budget.delta)} is too small")
                 try:
                     gaussian = discrete_gaussian_rho(budget.epsilon, share, coordinates)
-                except (
-                    ArithmeticError
-                ):  # at so small an ε the margin of discrete noise is larger than what there is to spend
-                    gaussian = 0.0
+                except ArithmeticError:
+                    gaussian = (
+                        0.0  # at so small an ε the margin of discrete noise is larger than what there is to spend
+                    )
                 limits |= {"delta": as_written(budget.delta), "rho": Fraction(zcdp_rho(budget.epsilon, share))}
                 limits["mu_squared"] = 2 * Fraction(gaussian)
         if kind is not GrantKind.APPROXIMATE and rule is not Composition.AUTO:
