@@ -85,7 +85,7 @@ class ForecastGoals(Goals):
     budgets: tuple[float | None, ...]
     size: ClassVar[str] = "expected"
 
-    facts: ClassVar[tuple[str, ...]] = (*Goals.facts, "budget_for_all", "rows_for_all", "dear: dear_question")
+    facts: ClassVar[tuple[str, ...]] = (*Goals.facts, "budget_for_all", "rows_for_all", "dear: dear.question")
 
     @classmethod
     def of(cls, setting: ReleasePlan, goals: Sequence[Goal]) -> ForecastGoals | None:
@@ -138,11 +138,6 @@ class ForecastGoals(Goals):
         sizes = [math.inf if budget is None else budget for budget in self.budgets]
         excess = [result.reached / result.goal.margin for result in self.results]
         return max(zip(sizes, excess, self.goals, strict=True), key=lambda each: each[:2])[2]
-
-    @property
-    def dear_question(self) -> str:
-        """Question of the goal that takes the largest budget."""
-        return self.dear.question
 
     def _columns(self) -> list[Column]:
         said = ["none" if budget is None else f"{budget:.3g}" for budget in self.budgets]
@@ -217,19 +212,26 @@ def changes(setting: ReleasePlan, goals: Sequence[Goal] = (), dear: Goal | None 
     """
     if setting.noise is None:
         return ()
-    offered = _offered(setting, goals, dear)
-    if dear is not None:
-        (before,) = expected(setting, [dear]) or (None,)
-        compared = [] if before is None else [_toward(before, goals, *each) for each in offered]
-    else:
-        compared = [_compared(setting, *each) for each in offered]
-    found = [change for change in compared if change is not None]
-    if dear is None and (tighter := _tighter_bounds(setting)) is not None:
-        what, index, changed = tighter
-        if (after := changed.known_noise) is not None and setting.noise.mean[index] > 0.0:
-            found.append(
-                Change("bounds", what, "on its mean", float(setting.noise.mean[index]), float(after.mean[index]))
-            )
+    offered, found = _offered(setting, goals, dear), list[Change]()
+    if dear is None:
+        compared = (_compared(setting, *each) for each in offered)
+        found += [change for change in compared if change is not None]
+        if (tighter := _tighter_bounds(setting)) is not None:
+            what, index, narrow = tighter
+            before = float(setting.noise.mean[index])
+            if (after := narrow.known_noise) is not None and before > 0.0:
+                found.append(Change("bounds", what, "on its mean", before, float(after.mean[index])))
+
+    # Half-widths of the interval that takes the largest budget.
+    elif (known := expected(setting, [dear])) is not None and known[0].reached > 0.0:
+        unit = 100.0 if dear.relative else 1.0
+        measure = f"{'% ' if dear.relative else ''}on {dear.question}"
+        for kind, what, changed in offered:
+            results = None if changed is None else expected(changed, goals)
+            if results is not None and math.isfinite(reached := results[goals.index(dear)].reached):
+                why = "meets all goals" if all(result.met for result in results) else ""
+                found.append(Change(kind, what, measure, unit * known[0].reached, unit * reached, why))
+
     found = sorted((change for change in found if change.ratio <= _MAX_RATIO), key=lambda change: change.ratio)
     columns = [change for change in found if change.kind == "column"]
     return tuple([change for change in found if change not in columns[1:]][:_MAX_CHANGES])
@@ -307,23 +309,6 @@ def _stated(setting: ReleasePlan, values: Mapping[str, Any]) -> ReleasePlan | No
         return replace(setting, typical=setting.typical.for_schema(Schema.from_dict(values)))
     except ValueError:  # this column, or these columns together, can have no weight
         return None
-
-
-def _toward(
-    before: GoalResult, goals: Sequence[Goal], kind: str, what: str, changed: ReleasePlan | None
-) -> Change | None:
-    """Compare the half-width of the interval that takes the largest budget."""
-    results = None if changed is None else expected(changed, goals)
-    dear = before.goal
-    if results is None or not before.reached > 0.0:
-        return None
-    after = results[goals.index(dear)]
-    if not math.isfinite(after.reached):
-        return None
-    unit = 100.0 if dear.relative else 1.0
-    why = "meets all goals" if all(result.met for result in results) else ""
-    measure = f"{'% ' if dear.relative else ''}on {dear.question}"
-    return Change(kind, what, measure, unit * before.reached, unit * after.reached, why)
 
 
 def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan | None) -> Change | None:
@@ -467,11 +452,29 @@ class Wanted:
                 if len(typical.features_of_columns) < 2:
                     raise InputValueError(f"{name} needs two columns, but the schema has one")
         self._correlation, self._coefficient = (limit or math.nan for limit in (correlation, coefficient))
-        self._of_features = [
-            (what, typical.schema.feature_names.index(name), limit)
-            for what, given in (("mean", mean), ("sd", sd), ("share", share))
-            for name, limit in _by_feature(what, given, typical).items()
-        ]
+        features = typical.schema.feature_names
+        shares = {name for name, share in zip(features, typical.shares, strict=True) if share}
+        numbers = {*features} - shares
+        self._of_features = list[tuple[str, int, float]]()
+        for what, given, known, others in (
+            ("mean", mean, numbers, shares),
+            ("sd", sd, numbers, shares),
+            ("share", share, shares, numbers),
+        ):
+            if given is None:
+                continue
+            if isinstance(given, Mapping):
+                if wrong := sorted(set(given) & others, key=str):
+                    instead = "mean or sd" if what == "share" else "share"
+                    raise InputValueError(f"{what} of {listed(wrong)}: ask for {instead} there")
+                if unknown := sorted(set(given) - known, key=str):
+                    raise InputValueError(f"{what} names {listed(unknown)}: use {listed(sorted(known)[:20])}")
+                limits = {name: positive(f"{what} of {name!r}", value) for name, value in given.items()}
+            elif known:
+                limits = dict.fromkeys(sorted(known), positive(what, given))
+            else:
+                raise InputValueError(f"{what}: the schema has no such feature")
+            self._of_features += [(what, features.index(name), limit) for name, limit in limits.items()]
 
     def holds(self, setting: ReleasePlan) -> bool:
         """Return True if a plan exists (a budget can be too small) and reaches all of them."""
@@ -482,24 +485,6 @@ class Wanted:
         deviations = np.where(noise.description.deviation_limits > 0.0, math.inf, noise.standard_deviation)
         reached = {"mean": noise.mean, "share": noise.mean, "sd": deviations}
         return all(reached[what][index] <= limit for what, index, limit in self._of_features)
-
-
-def _by_feature(what: str, given: float | Mapping[str, float] | None, typical: TypicalTable) -> dict[str, float]:
-    names = np.array(typical.schema.feature_names, dtype=object)
-    shares, numbers = set(names[typical.shares]), set(names[~typical.shares])
-    known, others = (shares, numbers) if what == "share" else (numbers, shares)
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        if not known:
-            raise InputValueError(f"{what}: the schema has no such feature")
-        return dict.fromkeys(sorted(known), positive(what, given))
-    if wrong := sorted(set(given) & others, key=str):
-        instead = "mean or sd" if what == "share" else "share"
-        raise InputValueError(f"{what} of {listed(wrong)}: ask for {instead} there")
-    if unknown := sorted(set(given) - known, key=str):
-        raise InputValueError(f"{what} names {listed(unknown)}: use {listed(sorted(known)[:20])}")
-    return {name: positive(f"{what} of {name!r}", value) for name, value in given.items()}
 
 
 def positive(what: str, value: float) -> float:

@@ -480,14 +480,32 @@ def forecast_mean(
     request = PrivacyRequest.of_options(asked, schema)
     require_unweighted(schema)
     shape = MomentShape.of(schema, mean=True, n_rows=n_rows if request.neighbors.table_size_is_public else None)
-    units = schema.encoding(mean=True).scale
-    assumed = _assumed_deviations(schema, units, scale, standard_deviation)
+    names, units = schema.feature_names, schema.encoding(mean=True).scale
+
+    # Assumed standard deviations in original units, or None.
+    default = scale
+    if default is None and schema.row_norm is not None:
+        default = 1.0 / math.sqrt(len(names))
+    assumed = None if default is None else units * default
+    if isinstance(standard_deviation, Mapping):
+        guesses = checked_guesses(schema, "standard deviation", standard_deviation, names)
+        if assumed is None and (absent := [name for name in names if name not in guesses]):
+            left_out = ", ".join(map(repr, absent))
+            raise InputValueError(
+                f"the standard deviations leave out {left_out}: give scale, for those, or all of them"
+            )
+        assumed = np.ones(len(names)) if assumed is None else assumed
+        for name, value in guesses.items():
+            assumed[names.index(name)] = value
+    elif standard_deviation is not None:
+        assumed = np.full(len(names), positive("standard_deviation", standard_deviation))
+
     options = {key: value for key, value in (("radius", radius), ("scale", scale)) if value is not None}
     rows = [_mean_row(kind, options, shape, request, n_rows, units, assumed) for kind in MEAN_MECHANISMS.values()]
     rows.sort(key=lambda row: (row.refusal is not None, row.error or math.inf))
     return MeanForecast(
         rows=tuple(rows),
-        feature_names=schema.feature_names,
+        feature_names=names,
         standard_deviations=assumed,
         n_rows=n_rows,
         budget=request.budget,
@@ -527,26 +545,3 @@ def _mean_row(
         assumes_rows=plan.error_needs_rows,
         arithmetic=str(plan.arithmetic),
     )
-
-
-def _assumed_deviations(
-    schema: Schema, units: FloatArray, scale: float | None, given: float | Mapping[str, float] | None
-) -> FloatArray | None:
-    """Return assumed standard deviations in original units, or None."""
-    names = schema.feature_names
-    default = scale
-    if default is None and schema.row_norm is not None:
-        default = 1.0 / math.sqrt(len(names))
-    result = None if default is None else units * default
-    if given is None:
-        return result
-    if not isinstance(given, Mapping):
-        return np.full(len(names), positive("standard_deviation", given))
-    guesses = checked_guesses(schema, "standard deviation", given, names)
-    if result is None and (absent := [name for name in names if name not in guesses]):
-        left_out = ", ".join(map(repr, absent))
-        raise InputValueError(f"the standard deviations leave out {left_out}: give scale, for those, or all of them")
-    values = np.ones(len(names)) if result is None else result.copy()
-    for name, value in guesses.items():
-        values[names.index(name)] = value
-    return values

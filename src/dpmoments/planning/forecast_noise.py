@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -315,34 +315,33 @@ class ForecastNoise(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        return tuple(filter(None, self._remarks()))
-
-    def _remarks(self) -> Iterator[str]:
-        yield self.description.noise_text
+        lines = [self.description.noise_text]
         moved = self.clipped_deviations.max(initial=0.0)
         if moved > _MOVED or self.release.mechanism == "standardized":
             smaller = f" (standard deviations up to {moved:.0%} smaller)" if moved > _MOVED else ""
-            yield f"± includes clipping of typical rows{smaller}: longer tails are clipped more, and a release then states more"
+            lines.append(
+                f"± includes clipping of typical rows{smaller}: longer tails are clipped more, and a release then states more"
+            )
         if not math.isnan(correlation := self.typical_correlation()):
             hidden = f" ({listed(self.hidden_features, quoted=False)})" if self.hidden_features else ""
             why = f": noise hides how much features vary{hidden}" if math.isinf(correlation) else ""
             of = "numeric columns" if (~self.typical.shares).sum() > 1 else "columns"
-            yield f"± on a correlation (the median over pairs of {of}): {_noise_text(correlation)}{why}"
-            yield (
+            lines += [
+                f"± on a correlation (the median over pairs of {of}): {_noise_text(correlation)}{why}",
                 f"{_CLEAR_FROM}: smallest correlation whose sign is clear in {IN_HOW_MANY}, despite noise and sampling error "
-                "(the median over other features of its kind; clear: the 95 % interval excludes 0); none: no sign would be"
-            )
+                "(the median over other features of its kind; clear: the 95 % interval excludes 0); none: no sign would be",
+            ]
             pairs = np.tril(np.nan_to_num(self.correlation, nan=-1.0, posinf=np.inf), -1)
             second, first = np.unravel_index(np.argmax(pairs), pairs.shape)
             if (largest := float(pairs[second, first])) > _FAR_WORSE * correlation:
                 names = self.typical.schema.feature_names
-                yield f"± on the worst, {names[first]} ~ {names[second]}: {_noise_text(largest)}"
+                lines.append(f"± on the worst, {names[first]} ~ {names[second]}: {_noise_text(largest)}")
             if (regression := self.regression) is not None:
                 others = "one other" if regression.regressors == 1 else f"{regression.regressors} others"
-                yield f"± on a standardized coefficient (of {regression.target} on {others}): {_noise_text(self.coefficient)}"
-        if self.typical.schema.has_available:
-            yield _COUNTED
-        yield self.typical.words
+                noise = _noise_text(regression.noise)
+                lines.append(f"± on a standardized coefficient (of {regression.target} on {others}): {noise}")
+        counted = _COUNTED if self.typical.schema.has_available else ""
+        return tuple(filter(None, [*lines, counted, self.typical.words]))
 
     def _correlation_errors(self, chosen: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
         """Return variances of correlations near 0 by noise and by sampling, each of shape (k, k)."""

@@ -205,17 +205,6 @@ def short_refusal(setting: ReleasePlan, refusal: str) -> str:
     return re.split(r"[:(;]|\. ", words)[0].strip()
 
 
-def _refusals_in_a_line(rows: Sequence[ForecastRow]) -> str:
-    """List mechanisms that cannot run, grouped by reason, or return an empty text."""
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        if row.refusal is not None:
-            reasons.setdefault(row.short_refusal or row.refusal, []).append(row.mechanism)
-    if not reasons:
-        return ""
-    return "cannot run here: " + "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
-
-
 class _Mechanisms(Answer):
     """The table of mechanisms, with the lines above and below it."""
 
@@ -247,7 +236,14 @@ class _Mechanisms(Answer):
         forecast = self._forecast
         costs = [str(cost) for cost in (forecast.derived_cost, forecast.robust_cost) if cost is not None]
         chosen = [f"{row.mechanism}: {row.chosen_because.text('curator')}" for row in forecast if row.chosen_because]
-        return tuple(filter(None, (*costs, *chosen, _refusals_in_a_line(forecast.rows))))
+
+        # Mechanisms that cannot run, by reason.
+        reasons: dict[str, list[str]] = {}
+        for row in forecast:
+            if row.refusal is not None:
+                reasons.setdefault(row.short_refusal or row.refusal, []).append(row.mechanism)
+        refused = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+        return (*costs, *chosen, *([f"cannot run here: {refused}"] if refused else []))
 
 
 _ABOUT_AS_MUCH = 1.05

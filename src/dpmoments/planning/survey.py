@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -131,9 +132,6 @@ class Survey(Summary[TableFacts, TableFacts]):
     def start(self) -> TableFacts:
         return TableFacts.of(self.schema, self.privacy_unit)
 
-    def add(self, running: TableFacts, block: Any) -> None:
-        self.count(running, block)
-
     def finish(self, running: TableFacts) -> TableFacts:
         return running
 
@@ -145,10 +143,19 @@ class Survey(Summary[TableFacts, TableFacts]):
         """Schema without rules that stop, if a row may exceed the row-norm bound; else None."""
         if not may_be_shortened(self.schema.columns, self.schema.row_norm):
             return None
-        plain = self.schema.without_cleaning
-        return plain.with_columns([_lenient(column) for column in plain.columns])
+        plain, columns = self.schema.without_cleaning, list[SchemaColumn]()
+        for stated in plain.columns:
+            column = stated
+            if isinstance(column, Date):  # whose values are read already
+                fill = None if column.fill is None else column.replacement
+                column = Numeric(column.name, *column.bounds, column.missing, fill=fill)
+            if not isinstance(column, DerivedColumn) and column.missing == "error":
+                rule: Any = "zero" if isinstance(column, Categorical) else "center"
+                column = replace(column, missing=rule)
+            columns.append(column)
+        return plain.with_columns(columns)
 
-    def count(self, facts: TableFacts, part: SurveyPart) -> Any:
+    def add(self, facts: TableFacts, part: Any) -> Any:
         """Add a part to the facts; return the units of its kept rows, if rows have units."""
         rows = _Rows(np.zeros(part.n_rows, dtype=bool), {})
         weights: FloatArray | None = None
@@ -292,21 +299,6 @@ def _counted_numbers(values: FloatArray) -> dict[CellValue, int]:
     return {written_value(number): count for number, count in zip(numbers.tolist(), times.tolist(), strict=True)}
 
 
-def _lenient(column: SchemaColumn) -> SchemaColumn:
-    """Return a column in which a missing value stops nothing."""
-    # Derived features are rebuilt from such columns.
-    if isinstance(column, DerivedColumn):
-        return column
-    if isinstance(column, Date):  # whose values are read already
-        column = Numeric(
-            column.name, *column.bounds, column.missing, fill=None if column.fill is None else column.replacement
-        )
-    if column.missing != "error":
-        return column
-    rule: Any = "zero" if isinstance(column, Categorical) else "center"
-    return replace(column, missing=rule)
-
-
 def survey_table(
     source: LocalSource[Any] | EngineSource,
     *,
@@ -367,7 +359,7 @@ class _SurveyedUnits:
         parts = _parts(self.source, lambda: None, [], on_block)
 
         def block(pair: tuple[LocalSource[Any], Any]) -> Any:
-            return survey.count(survey.start(), SurveyPart.of(*pair))
+            return survey.add(survey.start(), SurveyPart.of(*pair))
 
         return summarize_in_threads(summary, parts, block, threads)
 
@@ -458,17 +450,10 @@ def read_number_cells(cells: Any, column: NumberColumn, *, written: TextFormat |
             values, kind = refused.values, refused.kind
             cells = pa.concat_arrays([pa.array([], pa.large_string()), *(decoded_bytes(part)[0] for part in parts)])
             unreadable = pc.is_valid(cells).to_numpy(zero_copy_only=False).astype(bool)
-    counted = _counted(cells, unreadable)
-    forms, like_numbers = _forms(counted, column) if counted else (counted, 0)
-    return ReadCells(
-        values,
-        unreadable,
-        kind,
-        forms,
-        like_numbers if written is None else 0,
-        _other_marks(counted, column, written) if counted else {},
-        _other_formats(counted, column) if counted else {},
-    )
+    if not (counted := _counted(cells, unreadable)):
+        return ReadCells(values, unreadable, kind)
+    forms, like_numbers, marks, formats = _other_readings(counted, column, written)
+    return ReadCells(values, unreadable, kind, forms, like_numbers if written is None else 0, marks, formats)
 
 
 def read_level_cells(cells: Any, column: Categorical, *, written: TextFormat | None = None) -> ReadCells:
@@ -500,46 +485,6 @@ def read_unit_cells(cells: Any, column: str, *, written: TextFormat | None = Non
     except _raised_by_reading():
         return ReadCells.of_type(pa.nulls(len(cells), pa.large_binary()), cells.type)
     return ReadCells(ids, unreadable | nameless_cells(cells))
-
-
-def _other_marks(
-    values: Mapping[CellValue, int], column: NumberColumn, written: TextFormat | None = None
-) -> dict[tuple[str, str], int]:
-    """Count the texts that would be numbers with the other decimal mark.
-
-    >>> from dpmoments.schema.columns import Numeric
-    >>> _other_marks({("text", "1,5"): 3, ("text", "1.234,5"): 2, ("text", "x"): 9}, Numeric("pay", 0, 1))
-    {(',', ''): 3, (',', '.'): 5}
-    """
-    if not isinstance(column, Numeric):
-        return {}
-    texts = [text for kind, text in values if kind == "text"]
-    cells, decimal = pa.array(texts, pa.large_string()), "," if column_format(column, written).decimal == "." else "."
-    counts: dict[tuple[str, str], int] = {}
-    for thousands in ("", "." if decimal == "," else ","):
-        numbers = text_numbers(cells, TextFormat(decimal=decimal, thousands=thousands or None)).values
-        like = {text for text, value in zip(texts, numbers.tolist(), strict=True) if np.isfinite(value)}
-        counts[decimal, thousands] = sum(values["text", text] for text in like)
-    return counts
-
-
-def _other_formats(values: Mapping[CellValue, int], column: NumberColumn) -> dict[str, int]:
-    """Count the texts that would be dates in another common format; ISO 8601 is ``""``.
-
-    >>> _other_formats({("text", "31.01.2020"): 3}, Date("seen", "2019-01-01", "2021-01-01", format="%m/%d/%Y"))
-    {'%d.%m.%Y': 3}
-    """
-    texts = [text for kind, text in values if kind == "text"]
-    if not isinstance(column, Date) or not texts:
-        return {}
-    counts: dict[str, int] = {}
-    for form in _DATE_FORMATS:
-        read = text_values(pa.array(texts, pa.large_string()), replace(column, format=form), TextFormat()).values
-        if like := sum(
-            values["text", text] for text, value in zip(texts, read.tolist(), strict=True) if np.isfinite(value)
-        ):
-            counts[form or ""] = like
-    return counts
 
 
 def _read_texts(texts: Any, column: NumberColumn, written: TextFormat) -> TextCells:
@@ -585,18 +530,44 @@ def _plain(part: Any) -> Any:
     return pc.cast(plain, pa.float32()) if pa.types.is_float16(plain.type) else plain
 
 
-def _forms(counts: Mapping[CellValue, int], column: NumberColumn) -> tuple[Counter[CellValue], int]:
-    """Return counts of texts by form, and the count of those that are numbers, which have none."""
+def _other_readings(
+    counts: Mapping[CellValue, int], column: NumberColumn, written: TextFormat | None = None
+) -> tuple[Counter[CellValue], int, dict[tuple[str, str], int], dict[str, int]]:
+    """Count texts by form (numbers have none), those that are numbers, or would be with other marks, or dates in a format.
+
+    >>> from dpmoments.schema.columns import Numeric
+    >>> _other_readings({("text", "1,5"): 3, ("text", "1.234,5"): 2, ("text", "x"): 9}, Numeric("pay", 0, 1))[2]
+    {(',', ''): 3, (',', '.'): 5}
+    >>> date = Date("seen", "2019-01-01", "2021-01-01", format="%m/%d/%Y")
+    >>> _other_readings({("text", "31.01.2020"): 3}, date)[3]  # ISO 8601 would be ""
+    {'%d.%m.%Y': 3}
+    """
     texts = [text for kind, text in counts if kind == "text"]
-    numeric = ~np.isnan(_read_texts(pa.array(texts, pa.large_string()), column, TextFormat()).values)
-    like = {text for text, is_number in zip(texts, numeric.tolist(), strict=True) if is_number}
+    cells = pa.array(texts, pa.large_string())
+
+    numeric = ~np.isnan(_read_texts(cells, column, TextFormat()).values)
+    like = set(compress(texts, numeric))
     forms: Counter[CellValue] = Counter()
     for (kind, text), times in counts.items():
         if kind != "text":
             forms[kind, text] += times
         elif text not in like:
             forms["form", _DIGITS.sub("9", text)] += times
-    return forms, sum(times for (kind, text), times in counts.items() if kind == "text" and text in like)
+
+    marks: dict[tuple[str, str], int] = {}
+    if isinstance(column, Numeric):
+        decimal, other = (",", ".") if column_format(column, written).decimal == "." else (".", ",")
+        for thousands in ("", other):
+            values = text_numbers(cells, TextFormat(decimal=decimal, thousands=thousands or None)).values
+            marks[decimal, thousands] = sum(counts["text", text] for text in compress(texts, np.isfinite(values)))
+
+    formats: dict[str, int] = {}
+    if isinstance(column, Date) and texts:
+        for form in _DATE_FORMATS:
+            values = text_values(cells, replace(column, format=form), TextFormat()).values
+            if dates := sum(counts["text", text] for text in compress(texts, np.isfinite(values))):
+                formats[form or ""] = dates
+    return forms, sum(counts["text", text] for text in like), marks, formats
 
 
 def written_value(cell: object) -> CellValue:

@@ -84,8 +84,9 @@ class TypicalTable:
     @classmethod
     @lru_cache(maxsize=16)
     def _of(cls, schema: Schema, typical_sd: _Guesses, typical_mean: _Guesses, missing: _Guesses) -> TypicalTable:
-        parts = [_defaults(column, schema) for column in schema.columns]
-        deviations, means, assumed, assumed_means, shares = map(np.concatenate, zip(*parts, strict=True))
+        sizes = [len(column.feature_names) for column in schema.columns]
+        parts = zip(*(_defaults(column, schema) for column in schema.columns), strict=True)
+        deviations, means, assumed, assumed_means, shares = (np.repeat(part, sizes) for part in parts)
         for name, value in typical_mean:
             index = schema.feature_names.index(name)
             means[index], assumed_means[index] = value, False
@@ -311,30 +312,27 @@ def _places(name: str, n_rows: int) -> IntegerArray:
     return result
 
 
-def _defaults(column: SchemaColumn, schema: Schema) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray, BoolArray]:
-    """Return a column's SDs, means, whether they are defaults, and whether means are shares."""
-    size = len(column.feature_names)
-    ones, true, false = np.ones(size), np.ones(size, dtype=bool), np.zeros(size, dtype=bool)
+def _defaults(column: SchemaColumn, schema: Schema) -> tuple[float, float, bool, bool, bool]:
+    """Return SD and mean of a column's features, whether they are defaults, and whether the mean is a share."""
     if isinstance(column, Categorical):
-        return ones * math.sqrt((size - 1) / size**2), ones / size, true, true, true
+        size = len(column.feature_names)
+        return math.sqrt((size - 1) / size**2), 1.0 / size, True, True, True
     if isinstance(column, DerivedColumn):  # as its columns
-        return ones, 0.0 * ones, true, true, true if column.is_flag else false
+        return 1.0, 0.0, True, True, column.is_flag
     if isinstance(column, Boolean):
-        return ones * math.sqrt(_FLAG_SHARE * (1.0 - _FLAG_SHARE)), ones * _FLAG_SHARE, true, true, true
+        return math.sqrt(_FLAG_SHARE * (1.0 - _FLAG_SHARE)), _FLAG_SHARE, True, True, True
     if isinstance(column, Coordinate):
         reach = 1.0 if schema.row_norm is None else schema.row_norm
-        return ones * reach / math.sqrt(schema.n_features + 2), 0.0 * ones, true, true, false
+        return reach / math.sqrt(schema.n_features + 2), 0.0, True, True, False
     if isinstance(column, Numeric) and column.scale is not None:
-        return ones * math.sqrt(column.scale[0] * column.scale[1]), ones * (column.center or 0.0), true, true, false
+        return math.sqrt(column.scale[0] * column.scale[1]), float(column.center or 0.0), True, True, False
     lower, upper = column.bounds
-    deviation, mean, assumed = _DEVIATION_SHARE * (upper - lower), lower + _MEAN_SHARE * (upper - lower), true
+    deviation, mean, assumed = _DEVIATION_SHARE * (upper - lower), lower + _MEAN_SHARE * (upper - lower), True
     if (typical := column.typical_within_bounds) is not None:
-        deviation, mean, assumed = typical[1] / 4.0 - typical[0] / 4.0, typical[0] / 2.0 + typical[1] / 2.0, false
+        deviation, mean, assumed = typical[1] / 4.0 - typical[0] / 4.0, typical[0] / 2.0 + typical[1] / 2.0, False
     # Under "fill" the value counts as one that is missing, and need not be like the others.
     fill = column.fill_as_number if column.missing == "available" else None
-    if fill is None:
-        return ones * deviation, ones * mean, assumed, assumed.copy(), false
-    return ones * deviation, ones * fill, assumed, false.copy(), false
+    return deviation, mean if fill is None else float(fill), assumed, assumed and fill is None, False
 
 
 def checked_guesses(
