@@ -243,20 +243,27 @@ def test_shares_and_centers_of_tables_are_weighted_by_their_rows() -> None:
         some: Any = SimpleNamespace(parts=(parts[0], complete))
         assert pooling.PooledRelease.present.fget(some) is None
         assert pooling.PooledRelease.both_present.fget(some) is None
-    np.testing.assert_allclose(pooling._center_of_all(parts), [2.5, 3.0])
-    without = fake(1e6, 0.5, center=None)
-    np.testing.assert_allclose(pooling._center_of_all((without, *parts)), [2.5, 3.0])
-    assert pooling._center_of_all((without, without)) is None
+    one, other, without = (
+        replace(columns(index, dataset=str(index)), noisy_count=rows, center=center)
+        for index, (rows, center) in enumerate(
+            [(100.0, np.array([1.0, 0.0, 0.0, 0.0])), (300.0, np.array([3.0, 4.0, 0.0, 0.0])), (1e6, None)]
+        )
+    )
+    for pooled in (dpm.pool([one, other]), dpm.pool([without, one, other])):
+        np.testing.assert_allclose(pooled.center, [2.5, 3.0, 0.0, 0.0])
+    assert dpm.pool([without, columns(3, dataset="3")]).center is None
 
 
 def test_the_largest_budget_has_the_largest_of_each_part() -> None:
     budget = dpm.PrivacyBudget
     for first, second, most in (
-        (budget.pure(1.0), budget.pure(2.0), budget.pure(2.0)),
-        (budget.zcdp(0.3), budget.zcdp(0.1), budget.zcdp(0.3)),
-        (budget.approximate(1.0, 1e-6), budget.approximate(2.0, 1e-9), budget.approximate(2.0, 1e-6)),
+        ({"epsilon": 1.0}, {"epsilon": 2.0}, budget.pure(2.0)),
+        ({"rho": 0.3}, {"rho": 0.1}, budget.zcdp(0.3)),
+        ({"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 2.0, "delta": 1e-9}, budget.approximate(2.0, 1e-6)),
     ):
-        assert pooling._largest([first, second]) == pooling._largest([second, first]) == most
+        options = {"mechanism": "gaussian" if most.kind is not budget.pure(1.0).kind else "matrix-laplace"}
+        parts = [columns(0, dataset="a", **first, **options), columns(1, dataset="b", **second, **options)]
+        assert dpm.pool(parts).privacy.budget == dpm.pool(parts[::-1]).privacy.budget == most
 
 
 def test_a_pool_says_what_is_true_of_all_tables() -> None:

@@ -82,7 +82,8 @@ class PooledRelease(MomentRelease):
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PooledRelease:
         """Pool the releases that :meth:`to_dict` wrote; raise KeyError, TypeError or ValueError."""
-        return _pooled(**read_entries(content, {"repair": Repair, "releases": tuple[MomentRelease, ...]}))
+        given = read_entries(content, {"repair": Repair, "releases": tuple[MomentRelease, ...]})
+        return _pooled(given["releases"], given["repair"])
 
     def __repr__(self) -> str:
         return super().__repr__().replace("(", f"({len(self.parts)} releases, ", 1)
@@ -154,23 +155,41 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     >>> pooled.mean.round(2), pooled.noise_model.name, pooled.privacy.budget
     (array([0.05, 0.05]), 'pooled', PrivacyBudget.pure(epsilon=1.0))
     """
-    pooled = _pooled(releases, Repair.of(repair))
+    wanted, parts = Repair.of(repair), list[MomentRelease]()
+    for release in releases:
+        if isinstance(release, MeanRelease):
+            raise InputTypeError(
+                "a mean-only release has no second moment to add: pool releases made by dpmoments.release"
+            )
+        if isinstance(release, CountsRelease):
+            raise InputTypeError("a release of counts has no moments to add: pool releases made by dpmoments.release")
+        if not isinstance(release, MomentRelease):
+            advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
+            raise InputTypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
+        parts += release.parts if isinstance(release, PooledRelease) else (release,)
+    pooled = _pooled(tuple(parts), wanted)
     if (unchecked := _unchecked(pooled.parts)) is not None:
         warnings.warn(ReleaseWarning(unchecked, pooled), stacklevel=2)
     return pooled
 
 
 @in_floating_point
-def _pooled(releases: Iterable[MomentRelease], repair: Repair) -> PooledRelease:
+def _pooled(parts: tuple[MomentRelease, ...], repair: Repair) -> PooledRelease:
     """Add up the releases; warnings are stored, not shown."""
-    parts = tuple(itertools.chain.from_iterable(_parts_of(release) for release in releases))
     _check(parts)
     if weighted := [part.id for part in parts if part.schema.sampling_weight is not None]:
         raise InputValueError(
             f"release {weighted[0]} has sampling weights, and weighted releases cannot be pooled: make one release of all tables"
         )
     first = parts[0]
-    center = _center_of_all(parts)
+
+    # The mean of the centers, weighted by row counts; None if no release has one.
+    centered = [part for part in parts if part.center is not None]
+    center = None
+    if centered:
+        rows = [float(part.n_rows) for part in centered]
+        center = np.asarray(np.average(np.array([part.center for part in centered]), axis=0, weights=rows))
+
     totals, grams, shifts = zip(*(_carried(part, center) for part in parts), strict=True)
     noise = [
         (part.noise_model, part.noise, shift)
@@ -213,19 +232,6 @@ def _carried(part: MomentRelease, center: FloatArray | None) -> tuple[FloatArray
     cross = np.outer(part.noisy_sum, shift)
     gram = part.noisy_gram + cross + cross.T + part.noisy_count * np.outer(shift, shift)
     return part.noisy_sum + part.noisy_count * shift, gram, shift
-
-
-def _parts_of(release: object) -> tuple[MomentRelease, ...]:
-    if isinstance(release, PooledRelease):
-        return release.parts
-    if isinstance(release, MomentRelease):
-        return (release,)
-    if isinstance(release, MeanRelease):
-        raise InputTypeError("a mean-only release has no second moment to add: pool releases made by dpmoments.release")
-    if isinstance(release, CountsRelease):
-        raise InputTypeError("a release of counts has no moments to add: pool releases made by dpmoments.release")
-    advice = "; of a GroupReleases pass groups.values()" if isinstance(release, str | int) else ""
-    raise InputTypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
 
 
 def _check(parts: tuple[MomentRelease, ...]) -> None:
@@ -313,15 +319,6 @@ def _of_one_run(one: MomentRelease, other: MomentRelease) -> bool:
     return groups[0] is not None and groups[1] is not None and groups[0].run == groups[1].run
 
 
-def _center_of_all(parts: tuple[MomentRelease, ...]) -> FloatArray | None:
-    """Return the mean of the centers, weighted by row counts; None if no release has one."""
-    with_center = [(part.center, float(part.n_rows)) for part in parts if part.center is not None]
-    if not with_center:
-        return None
-    centers, weights = zip(*with_center, strict=True)
-    return np.asarray(np.average(np.array(centers), axis=0, weights=weights))
-
-
 def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> PrivacyStatement:
     """Return the largest budget as a statement, and why it covers all tables together."""
     of_all = parts[0].schema.rules
@@ -334,8 +331,12 @@ def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> Pr
         for part in parts
     ]
     of_runs = [said.within(names[part.id]) for part in parts for said in part.privacy.rules if said not in of_all]
+
+    # The smallest budget of their kind that covers all of them.
+    budgets = [part.privacy.budget for part in parts]
+    sizes = {name: max(getattr(budget, name) for budget in budgets) for name in ("epsilon", "delta", "rho")}
     return PrivacyStatement(
-        budget=_largest([part.privacy.budget for part in parts]),
+        budget=PrivacyBudget(budgets[0].kind, **sizes),
         neighbors=neighbors,
         arithmetic=max((part.privacy.arithmetic for part in parts), key=ARITHMETICS.index),
         private=all(part.privacy.private for part in parts),
@@ -343,9 +344,3 @@ def _statement(parts: tuple[MomentRelease, ...], names: Mapping[str, str]) -> Pr
         version=__version__,
         privacy_unit=unit,
     )
-
-
-def _largest(budgets: list[PrivacyBudget]) -> PrivacyBudget:
-    """Return the smallest budget of their kind that covers all of them."""
-    sizes = {name: max(getattr(budget, name) for budget in budgets) for name in ("epsilon", "delta", "rho")}
-    return PrivacyBudget(budgets[0].kind, **sizes)

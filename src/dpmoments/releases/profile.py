@@ -76,18 +76,6 @@ class Bound:
     """Neighboring tables that attain it; None if none are known."""
 
 
-def _touched_draws(receipt: Receipt) -> list[tuple[Draw, ...]]:
-    """Return the draws whose queries may differ between two neighbors."""
-    # Those of no group, and of one group or two.
-    groups = list(dict.fromkeys(draw.group for draw in receipt.draws if draw.group is not None))
-    stays = isinstance(receipt, PooledReceipt) or receipt.neighbors is Neighbors.ADD_REMOVE
-    touched = min(1 if stays else 2, len(groups))
-    return [
-        tuple(draw for draw in receipt.draws if draw.group is None or draw.group in chosen)
-        for chosen in itertools.combinations(groups, touched)
-    ]
-
-
 def _proven_bounds(receipt: Receipt, draws: Sequence[Draw], settled: bool) -> tuple[Bound, ...]:
     """Return all proven bounds for the draws that two neighbors touch."""
     bounds = [Bound("the stated budget", partial(_stated_delta, receipt.cost))]
@@ -171,8 +159,6 @@ def _shifted_delta(curve: PrivacyCurve, rest: float, extra: float, epsilon: floa
 
 def _concentrated_bounds(spent: Loss, draws: Sequence[Draw], settled: bool) -> list[Bound]:
     """Return bounds for draws whose ρ add up."""
-    if spent.amount == 0:
-        return []
     rho = no_less(rounded_up(spent.amount))
     bounds = [Bound(f"any draws that are {rho}-zCDP together", partial(_zcdp_delta, rounded_up(spent.amount)))]
     if not settled:
@@ -218,16 +204,6 @@ def _mu_of(loss: Loss) -> float:
     while Fraction(mu) ** 2 < square:
         mu = math.nextafter(mu, math.inf)
     return mu
-
-
-def _mu_of_run(receipt: Receipt, settled: bool) -> float | None:
-    """Return μ of a run whose draws are all Gaussian, for any results; None for other runs."""
-    gaussian = settled and receipt.unit is LossUnit.RHO and all(draw.law.is_gaussian for draw in receipt.draws)
-    if not gaussian and receipt.unit is not LossUnit.GAUSSIAN_RHO:
-        return None
-    lost = loss_for_units(receipt.total if settled else receipt.allowance, receipt.rows_per_unit)
-    assert lost is not None, "ρ is known for units"
-    return _mu_of(lost)
 
 
 def _reach(delta: Callable[[float], float]) -> float:
@@ -337,15 +313,28 @@ class RunCurve:
         if receipt.before is not None:  # no more is known of both runs than that their budgets add up
             stated = Bound("the stated budget", partial(_stated_delta, receipt.whole_cost))
             return cls(((stated,),), receipt.whole_cost, None)
-        settled = mechanism in _SETTLED
+        settled, unit = mechanism in _SETTLED, receipt.unit
+
+        # The draws whose queries may differ between two neighbors: those of no group, and of one group or two.
+        groups = list(dict.fromkeys(draw.group for draw in receipt.draws if draw.group is not None))
+        stays = isinstance(receipt, PooledReceipt) or receipt.neighbors is Neighbors.ADD_REMOVE
         seen: dict[tuple[object, ...], tuple[Bound, ...]] = {}
-        for draws in _touched_draws(receipt):
+        for touched in itertools.combinations(groups, min(1 if stays else 2, len(groups))):
+            draws = tuple(draw for draw in receipt.draws if draw.group is None or draw.group in touched)
             # The bounds depend on whether the first of these draws is the run's.
             first = bool(draws) and draws[0] is receipt.draws[0]
             key = (first, *((draw.law, draw.loss.amount, draw.loss.delta, draw.size) for draw in draws))
             if key not in seen:
                 seen[key] = _proven_bounds(receipt, draws, settled)
-        return cls(tuple(seen.values()), receipt.cost, _mu_of_run(receipt, settled))
+
+        mu = None
+        if unit is LossUnit.GAUSSIAN_RHO or (
+            settled and unit is LossUnit.RHO and all(draw.law.is_gaussian for draw in receipt.draws)
+        ):
+            lost = loss_for_units(receipt.total if settled else receipt.allowance, receipt.rows_per_unit)
+            assert lost is not None, "ρ is known for units"
+            mu = _mu_of(lost)
+        return cls(tuple(seen.values()), receipt.cost, mu)
 
     @classmethod
     def worst(cls, curves: Iterable[RunCurve], cost: PrivacyBudget) -> RunCurve:

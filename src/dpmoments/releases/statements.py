@@ -514,8 +514,7 @@ def registry_entry(
             raise wrong_type(field, "a text", value)
         if field in _CHOICES and value not in _CHOICES[field]:
             raise InputValueError(
-                f"{field}={shown(value)} is not a value of the registry: use one of "
-                f"{', '.join(map(str, [*_CHOICES[field]]))}"
+                f"{field}={shown(value)} is not a value of the registry: use one of {', '.join(_CHOICES[field])}"
             )
     if isinstance(authors, str) or not all(isinstance(author, str) for author in authors):
         raise InputTypeError("authors must be a list of names")
@@ -552,10 +551,7 @@ def registry_entry(
             "basic": {
                 "name": answer("name"),
                 "data_curators": [
-                    {
-                        "data_curator_name": answer("curator"),
-                        "data_curator_type": answer("curator_type"),
-                    }
+                    {"data_curator_name": answer("curator"), "data_curator_type": answer("curator_type")}
                 ],
                 "description": known.get("description", f"Count, mean and second moments of the columns {columns}."),
                 "intended_use": answer("intended_use"),
@@ -587,12 +583,7 @@ def registry_entry(
                 "access_type": "Non-interactive",
             },
             "implementation": {
-                "preprocessing_and_hyperparameter_tuning": _listed(
-                    [
-                        *lines_of(privacy.rules),
-                        answer("tuning"),
-                    ]
-                ),
+                "preprocessing_and_hyperparameter_tuning": _listed([*lines_of(privacy.rules), answer("tuning")]),
                 "mechanisms": _listed(
                     [
                         *describe_runs(release),
@@ -624,14 +615,12 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        parts = value.items()
-    elif isinstance(value, list):
-        parts = ((str(index), entry) for index, entry in enumerate(value))  # type: ignore[assignment]
-    else:
+    if isinstance(value, list):
+        value = dict(enumerate(value))
+    if not isinstance(value, Mapping):
         yield path, value
         return
-    for name, entry in parts:
+    for name, entry in value.items():
         yield from _leaves(entry, f"{path}/{name}" if path else str(name))
 
 
