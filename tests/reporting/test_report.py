@@ -388,12 +388,13 @@ def test_the_page_on_reports_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_numbers_that_are_no_larger_than_their_noise_are_not_told() -> None:
     """Sums of squares without a count, and means by themselves: noise a little below, and a little above, what counts."""
     squares: Any = SimpleNamespace(
+        noisy_count=None,
         gram=np.diag([10.0, 10.0]),
         noise=NoiseLaw((NoiseTerm(GaussianCells(), np.ones((3, 3))),)),
         encoding=SimpleNamespace(scale=np.sqrt([9.0, 11.0])),
         feature_names=("a", "b"),
     )
-    rows = section_module._sums_of_squares(squares).rows
+    rows = section_module.columns_section(squares, "", 0.95).tables[0].rows
     assert [[cell.text for cell in row] for row in rows] == [["a", "10", "9"], ["b", "noise", "11"]]
     means: Any = SimpleNamespace(
         schema=SimpleNamespace(row_norm=1.0, feature_bounds=(np.zeros(2), np.full(2, np.sqrt(12.0)))),

@@ -330,21 +330,17 @@ def chart_of_coefficients(
         note = "" if holds[index] else verdict[index] if verdict[index] in UNCLEAR else ONLY_BY_ITSELF
         name = fit.features[index] if labels is None else labels.get(fit.features[index], fit.features[index])
         lines.append(IntervalLine.of(name, each, low, high, error, signed=True, note=note))
+    about = ": noise unknown"
+    if fit.equations is not None:
+        about = f", {fit.r_squared_text}{': whole fit not clear' if fit.is_noise else ''}"
     return IntervalChart(
-        _title_of_fit(fit),
+        f"{fit.method} regression of {fit.target}{about}",
         f"change of {fit.target} per {'unit' if deviations is None else 'standard deviation of the feature'}",
         fit.level,
         tuple(lines),
         reference=0.0,
         about=_about_fit(fit, lines),
     )
-
-
-def _title_of_fit(fit: FittedLine) -> str:
-    if fit.equations is None:
-        return f"{fit.method} regression of {fit.target}: noise unknown"
-    whole = ": whole fit not clear" if fit.is_noise else ""
-    return f"{fit.method} regression of {fit.target}, {fit.r_squared_text}{whole}"
 
 
 def _about_fit(fit: FittedLine, lines: Sequence[IntervalLine]) -> tuple[str, ...]:

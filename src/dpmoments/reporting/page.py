@@ -72,8 +72,7 @@ def _shown(value: Any) -> Any:
 # What a page is made of: sections with paragraphs, tables and pictures, as templates read them.
 
 NOISE = "noise"
-_NOTHING = "nothing"
-_DECIDED_BY_NOISE = (*(NOISE, _NOTHING, LOST), *UNCLEAR)
+_DECIDED_BY_NOISE = (NOISE, "nothing", LOST, *UNCLEAR)
 """Texts shown in place of a number or a verdict that would carry no information."""
 _VERDICT = "verdict"
 _NUMBER = re.compile(
@@ -161,7 +160,7 @@ class Section:
     folded: bool = False
 
 
-# Drawings inside a page: a figure as an _SVG element that a screen reader reads out and no browser has to fetch.
+# Drawings inside a page: a figure as an SVG element that a screen reader reads out and no browser has to fetch.
 
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
@@ -178,7 +177,6 @@ _OF_PAGE = {
     "#ffffff": "var(--paper)",
 }
 """Colors of the style sheet, so that a picture follows light and dark."""
-_FONTS = ["DejaVu Sans", "Verdana", "Arial", "Helvetica", "sans-serif"]
 
 
 def drawn(
@@ -194,7 +192,7 @@ def drawn(
         "svg.fonttype": "none",
         "svg.hashsalt": name,
         "font.family": ["sans-serif"],
-        "font.sans-serif": _FONTS,
+        "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica", "sans-serif"],
     }
     file = io.BytesIO()
     with rc_context(settings), fonts_of_reader() as stand_ins, warnings.catch_warnings():
@@ -208,7 +206,18 @@ def drawn(
     for element in root.iter():
         element.text = element.text and stand_ins.restored(element.text)
     _name_apart(root, name)
-    _describe(root, description)
+
+    # A role, a description of what it shows, and a size and colors that follow the page.
+    wide, high = root.attrib.pop("width"), root.attrib.pop("height")
+    root.attrib.pop("version", None)
+    shape = f"aspect-ratio: {wide.removesuffix('pt')} / {high.removesuffix('pt')}"
+    root.set("style", f"width: {wide}; {shape}; stroke-linejoin: round")
+    root.set("role", "img")
+    root.set("aria-label", visible(description))
+    for element in root.iter():
+        if style := element.get("style"):
+            element.set("style", _COLOR.sub(lambda found: _OF_PAGE.get(found[0], found[0]), style))
+
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
     return Picture(Markup(ElementTree.tostring(root, encoding="unicode")), title)  # escaped by ElementTree
@@ -234,18 +243,3 @@ def _name_apart(root: ElementTree.Element, name: str) -> None:
                 element.set(key, f"#{name}-{value[1:]}".replace(" ", "-"))
             elif "url(#" in value:
                 element.set(key, value.replace("url(#", f"url(#{name}-"))
-
-
-def _describe(root: ElementTree.Element, description: str) -> None:
-    """Set a role, a description of what it shows, and a size that follows the page."""
-    height, width = root.attrib.pop("height"), root.attrib.pop("width")
-    root.attrib.pop("version", None)
-    root.set(
-        "style",
-        f"width: {width}; aspect-ratio: {width.removesuffix('pt')} / {height.removesuffix('pt')}; stroke-linejoin: round",
-    )
-    root.set("role", "img")
-    root.set("aria-label", visible(description))
-    for element in root.iter():
-        if style := element.get("style"):
-            element.set("style", _COLOR.sub(lambda found: _OF_PAGE.get(found[0], found[0]), style))

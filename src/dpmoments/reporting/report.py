@@ -209,7 +209,9 @@ def _of_moments(releases: Sequence[tuple[str, str, MomentRelease]], asked: _Aske
     every = [relation for each in answers if each.correlations for relation in relations(each.correlations)]
     clear, kept, warned = sum(each.pair is not None for each in every), [0, 0], list[str]()
     chapters = []
-    hopeless = cutoff < 0.0 and all(_too_few_rows(release) for _, _, release in releases)
+    hopeless = cutoff < 0.0 and all(
+        any(message.code == "too-few-rows" for message in cautions(release)) for _, _, release in releases
+    )
     for (name, prefix, release), each in zip(releases, answers, strict=True):
         for message in cautions(release):
             warned.append(message.within(name.replace(" = ", "=", 1)).text() if name else message.text())
@@ -237,13 +239,8 @@ def _of_moments(releases: Sequence[tuple[str, str, MomentRelease]], asked: _Aske
     return _Content(chapters, f"{'; '.join(use)}." if use else "Sums of squares only, without a count.", warned)
 
 
-def _too_few_rows(release: MomentRelease) -> bool:
-    return any(message.code == "too-few-rows" for message in cautions(release))
-
-
 def _page_of_release(release: AnyRelease, size: tuple[str, str], content: _Content, asked: _Asked) -> str:
     first, privacy = release.runs[0], release.privacy
-    power = release.privacy_curve.attacker_power(_FALSE_ALARMS)
     features, columns = len(first.feature_names), len(first.schema.table_columns)
     named = ", ".join(dict.fromkeys(run.mechanism for run in release.runs))
     pooled = isinstance(release, MomentRelease) and len(release.runs) > 1
@@ -269,7 +266,7 @@ def _page_of_release(release: AnyRelease, size: tuple[str, str], content: _Conte
         title=f"{asked.title or release.dataset or 'A table'}: what a {'private ' if privacy.private else ''}release shows",
         release=release,
         sentences=[
-            ("Safe?", _guarantee_in_short(release, power)),
+            ("Safe?", _guarantee_in_short(release)),
             ("Of use?", content.use),
             *(("Caution", words) for words in cautious),
         ],
@@ -297,8 +294,8 @@ _CERTAIN = 0.9995
 """Share above which success counts as certain."""
 
 
-def _guarantee_in_short(release: AnyRelease, power: float) -> str:
-    privacy = release.privacy
+def _guarantee_in_short(release: AnyRelease) -> str:
+    privacy, power = release.privacy, release.privacy_curve.attacker_power(_FALSE_ALARMS)
     if not privacy.private:
         return "This release protects nobody, since its noise can be computed and subtracted."
     if power > _CERTAIN:
@@ -413,8 +410,7 @@ def _annex(release: AnyRelease, statement: AuditorStatement) -> list[Section]:
                             (
                                 str(index),
                                 run.mechanism,
-                                _listed(run.mechanism_options),
-                                _listed(getattr(run, "details", {})),
+                                *map(_listed, (run.mechanism_options, getattr(run, "details", {}))),
                             )
                             for index, run in enumerate(release.runs, 1)
                         ),

@@ -202,30 +202,37 @@ def asked_section(
     release: MomentRelease, prefix: str, answers: Comparisons, regressions: Sequence[str]
 ) -> Section | None:
     """Return the section of the answers that were asked for; None without any."""
-    parts = [
-        _regression(release, formula, fit, f"{prefix}regression-{index}")
-        for index, (formula, fit) in enumerate(zip(regressions, answers.fits, strict=True), 1)
-    ]
-    parts += [_group_means(release, means, f"{prefix}groups-{index}") for index, means in enumerate(answers.means, 1)]
+    labels, parts = labels_of(release), []
+    for index, (formula, fit) in enumerate(zip(regressions, answers.fits, strict=True), 1):
+        chart = chart_of_coefficients(fit, deviations_of(fit), _MAX_COEFFICIENTS, labels=labels)
+        per_unit = chart_of_coefficients(fit, None, _MAX_COEFFICIENTS, labels=labels)
+        lines = tuple(
+            replace(line, number=unit.number, interval=unit.interval)
+            for line, unit in zip(chart.lines, per_unit.lines, strict=True)
+        )
+        title = f"Coefficients: change of {labels[fit.target]} per unit of the feature (drawn: per standard deviation)"
+        chart = replace(chart, lines=lines, title=title, axis="per standard deviation of the feature")
+        lead = tuple(map(_sentence, fit.heading))
+        parts.append(Section(f"Regression: {formula}", f"{prefix}regression-{index}", lead=lead, charts=(chart,)))
+
+    for index, means in enumerate(answers.means, 1):
+        [feature], findings, pairs = means.features, difference_findings(release, means), means.differences.pairs
+        said = f"No difference of {labels[feature]} between these groups holds among all comparisons of this page."
+        if findings:
+            are = "is" if len(findings) == 1 else "are"
+            said = f"{len(findings):,} of {len(pairs):,} differences between these groups {are} clear."
+        more = len(findings) - MAX_FINDINGS
+        left_out = f"{more:,} more clear differences are in the release file." if more > 0 else ""
+        section = Section(
+            f"Groups: {labels[feature]} by {means.by}",
+            f"{prefix}groups-{index}",
+            charts=(replace(chart_of_groups(release, means), axis=""),),
+            lead=(said,),
+            findings=tuple(findings[_MAX_STATED:MAX_FINDINGS]),  # the others are at the head of the page
+            remarks=(*means.differences.remarks, left_out),
+        )
+        parts.append(section)
     return Section("The answers asked for", f"{prefix}asked", parts=tuple(parts)) if parts else None
-
-
-def _regression(release: MomentRelease, formula: str, fit: FittedLine, anchor: str) -> Section:
-    labels, deviations = labels_of(release), deviations_of(fit)
-    chart = chart_of_coefficients(fit, deviations, _MAX_COEFFICIENTS, labels=labels)
-    per_unit = chart_of_coefficients(fit, None, _MAX_COEFFICIENTS, labels=labels)
-    lines = tuple(
-        replace(line, number=unit.number, interval=unit.interval)
-        for line, unit in zip(chart.lines, per_unit.lines, strict=True)
-    )
-    title = f"Coefficients: change of {labels[fit.target]} per unit of the feature (drawn: per standard deviation)"
-    axis = "per standard deviation of the feature"
-    return Section(
-        f"Regression: {formula}",
-        anchor,
-        lead=tuple(map(_sentence, fit.heading)),
-        charts=(replace(chart, lines=lines, title=title, axis=axis),),
-    )
 
 
 def coefficient_findings(release: MomentRelease, fit: FittedLine) -> list[str]:
@@ -250,29 +257,6 @@ def coefficient_findings(release: MomentRelease, fit: FittedLine) -> list[str]:
         text = f"{labels[fit.target]} is {how} by {size} {about}{held} ({interval})."
         result.append((abs(each.value) / error if error > 0.0 else np.inf, text))
     return [text for _, text in sorted(result, key=lambda pair: -pair[0])]
-
-
-def _group_means(release: MomentRelease, answer: GroupMeans, anchor: str) -> Section:
-    [feature], findings = answer.features, difference_findings(release, answer)
-    label = labels_of(release)[feature]
-    pairs = len(answer.differences.pairs)
-    unclear = f"No difference of {label} between these groups holds among all comparisons of this page."
-    more = len(findings) - MAX_FINDINGS
-    return Section(
-        f"Groups: {label} by {answer.by}",
-        anchor,
-        charts=(replace(chart_of_groups(release, answer), axis=""),),
-        lead=(
-            f"{len(findings):,} of {pairs:,} differences between these groups {'is' if len(findings) == 1 else 'are'} clear."
-            if findings
-            else unclear,
-        ),
-        findings=tuple(findings[_MAX_STATED:MAX_FINDINGS]),  # the others are at the head of the page
-        remarks=(
-            *answer.differences.remarks,
-            f"{more:,} more clear differences are in the release file." if more > 0 else "",
-        ),
-    )
 
 
 def difference_findings(release: MomentRelease, answer: GroupMeans) -> list[str]:
@@ -315,9 +299,19 @@ def _size_and_interval(
 
 def columns_section(release: MomentRelease, prefix: str, level: float) -> Section:
     """Return the section of all columns by themselves."""
-    result, title, anchor = release.describe(), "The columns", f"{prefix}columns"
+    title, anchor = "The columns", f"{prefix}columns"
     if release.noisy_count is None:
-        return Section(title, anchor, lead=(_NOT_RELEASED,), tables=(_sums_of_squares(release),))
+        sums, law = np.diag(release.gram), release.noise
+        unknown = np.full(len(sums), np.nan)
+        noise = unknown if law is None else np.sqrt(np.diag(law.cell_variances())[1:]) * release.encoding.scale**2
+        lines = [
+            (name, NOISE if deviation >= value else number(value), number(deviation))
+            for name, value, deviation in zip(release.feature_names, sums.tolist(), noise.tolist(), strict=True)
+        ]
+        head = ("feature", "sum of squares", "± noise")
+        table = PageTable.of("Sums of squares, in original units", [head, *lines])
+        return Section(title, anchor, lead=(_NOT_RELEASED,), tables=(table,))
+    result = release.describe()
     if result.mean is None:
         table = PageTable.of("Features, in original units", result.table())
         return Section(title, anchor, lead=(_NO_MEAN,), tables=(table,), remarks=(result.noise_text,))
@@ -411,18 +405,6 @@ def _share(name: str, share: float, noise: float, lower: float, upper: float) ->
         [low], [high] = interval_ends(lower, upper, noise)
         printed = f"{low} to {high} %"
     return IntervalLine(name, share, lower, upper, f"{rounded(share, noise)} %", printed)
-
-
-def _sums_of_squares(release: MomentRelease) -> PageTable:
-    """Tabulate the diagonal of the Gram matrix, with "noise" in place of noise-dominated sums."""
-    sums, law = np.diag(release.gram), release.noise
-    unknown = np.full(len(sums), np.nan)
-    noise = unknown if law is None else np.sqrt(np.diag(law.cell_variances())[1:]) * release.encoding.scale**2
-    lines = [
-        (name, NOISE if deviation >= value else number(value), number(deviation))
-        for name, value, deviation in zip(release.feature_names, sums.tolist(), noise.tolist(), strict=True)
-    ]
-    return PageTable.of("Sums of squares, in original units", [("feature", "sum of squares", "± noise"), *lines])
 
 
 # All relations, column by column.
