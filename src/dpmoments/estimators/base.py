@@ -7,7 +7,7 @@ import secrets
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from threading import RLock
 from types import MappingProxyType
@@ -190,26 +190,21 @@ def _rows_one_by_one(X: Sequence[Any], n_columns: int | None) -> npt.NDArray[Any
     """Convert a sequence of rows to an array of objects, values unchanged."""
     if not X and n_columns is not None:
         return np.empty((0, n_columns), dtype=object)
-    rows = [_cells_of(row) for row in X]
-    whole = [row for row in rows if row is not None]
-    if not whole or len(whole) < len(rows):
+    rows = []
+    for row in X:
+        with suppress(TypeError):  # not a row
+            cells = row if isinstance(row, list | tuple) else declared_array(row, "a row of X")
+            if isinstance(cells, list | tuple) or cells.ndim == 1:
+                rows.append(cells)
+    if not rows or len(rows) < len(X):
         raise InputValueError(
             "Expected 2D array: X is a sequence, and not all of it are rows, sequences of cells. Reshape your "
             "data to [[1.5], …] for a single column, or [[1.5, …]] for a single row"
         )
-    width = len(whole[0])
-    if any(len(row) != width for row in whole):
+    width = len(rows[0])
+    if any(len(row) != width for row in rows):
         raise InputValueError("the rows of X have different numbers of cells: each has one cell for every column")
-    return objects_of((cell for row in whole for cell in row), width * len(whole)).reshape(len(whole), width)
-
-
-def _cells_of(row: Any) -> Any | None:
-    """Return the values of a row as a sized iterable; None if it is not a row."""
-    try:
-        cells = row if isinstance(row, list | tuple) else declared_array(row, "a row of X")
-    except TypeError:
-        return None
-    return cells if isinstance(cells, list | tuple) or cells.ndim == 1 else None
+    return objects_of((cell for row in rows for cell in row), width * len(rows)).reshape(len(rows), width)
 
 
 _NOISE = "it compares two fits of one table, and each draws its own noise"
@@ -321,7 +316,7 @@ class _OneFit:
                 yield
             except BaseException:
                 with _LOCK:
-                    self._taken = any(run.spent for run in runs)
+                    self._taken = any(run.privacy_filter.spent for run in runs)
                 raise
 
 
@@ -468,7 +463,11 @@ class PrivateEstimator(BaseEstimator):
                 stated: dict[str, Any] = {name: getattr(self, name) for name in _OF_RELEASE}
                 released = release(table, schema, mean=self._with_mean, **stated)
             except (ValueError, TypeError) as error:
-                if not runs or any(run.spent for run in runs) or type(error) not in (InputValueError, InputTypeError):
+                if (
+                    not runs
+                    or any(run.privacy_filter.spent for run in runs)
+                    or type(error) not in (InputValueError, InputTypeError)
+                ):
                     raise
                 refused = UnreadableTableError(f"{error}. {_AS_SCIKIT_LEARN_SAYS}")
                 for note in getattr(error, "__notes__", ()):

@@ -133,7 +133,7 @@ def class_column(name: str, classes: object) -> Column:
 def _listed(classes: Any) -> list[Any]:
     """Convert public levels to a list, NumPy types to Python's."""
     listed = classes if isinstance(classes, list | tuple) or not hasattr(classes, "__array__") else np.asarray(classes)
-    if isinstance(listed, str) or not hasattr(listed, "__iter__") or np.ndim(listed) > 1:
+    if not hasattr(listed, "__iter__") or np.ndim(listed) > 1:
         return [classes]
     return [level.item() if isinstance(level, np.generic) else level for level in listed]
 

@@ -64,10 +64,6 @@ class RepeatedRows:
         batches = np.array_split(self.block[:n_rows].copy(), n_rows // summary.rows_per_task + 1)
         return summarize_in_threads(summary, batches, lambda batch: batch, 1)
 
-    def restricted(self, restriction: object) -> NoReturn:
-        """Raise: groups of typical rows have no meaning."""
-        raise NotImplementedError
-
 
 class ExpectedAnswers(PrivacyFilter):
     """Filter that prices and records draws, and answers without noise.

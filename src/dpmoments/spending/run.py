@@ -190,11 +190,6 @@ class Reservation(Generic[PlanType]):
     privacy_filter: PrivacyFilter
     result: Any = None
 
-    @property
-    def spent(self) -> bool:
-        """True once the run drew noise."""
-        return self.privacy_filter.spent
-
     @cached_property
     def receipt(self) -> Receipt:
         """Receipt of the ended run: nothing is drawn after it."""
