@@ -367,14 +367,9 @@ class MeanForecast(ByMechanism[MeanForecastRow]):
     facts = (*ByMechanism.facts, "feature_names", "standard_deviations", "mechanisms: plain_rows")
 
     @property
-    def title(self) -> str:
-        """Title of the table."""
-        what = f"{self.n_rows:,} {self.rows_text}, {self.budget}, {self.neighbors}"
-        return f"Expected error of the mean for {what}; original units"
-
-    @property
     def heading(self) -> tuple[str, ...]:
-        return (self.title,)
+        what = f"{self.n_rows:,} {self.rows_text}, {self.budget}, {self.neighbors}"
+        return (f"Expected error of the mean for {what}; original units",)
 
     @property
     def plain_rows(self) -> list[dict[str, Any]]:
@@ -393,18 +388,6 @@ class MeanForecast(ByMechanism[MeanForecastRow]):
             Column("arithmetic", [row.arithmetic for row in ran], "arithmetic"),
         ]
 
-    @property
-    def assumption_text(self) -> str:
-        """Assumptions of marked errors, and what no error includes; empty if no estimator can run."""
-        ran = [row for row in self.rows if row.refusal is None]
-        if not ran:
-            return ""
-        marked = (
-            f"{_ASSUMED} depends on assumed rows: independent normal values with public or given standard deviations. "
-        )
-        beyond = "No error includes the effect of clipping skewed rows, or more rows than the public bounds allow."
-        return (marked if any(row.assumes_rows for row in ran) else "") + beyond
-
     def feature_table(self) -> list[tuple[str, ...]]:
         """Return rows of text, head first: feature, errors of every estimator, assumed SD."""
         known = [row for row in self.rows if row.error is not None]
@@ -420,8 +403,15 @@ class MeanForecast(ByMechanism[MeanForecastRow]):
     @property
     def remarks(self) -> tuple[str, ...]:
         by_feature = self.feature_table()
+        ran = [row for row in self.rows if row.refusal is None]
         refused = (f"not {row.mechanism}: {row.refusal}" for row in self.rows if row.refusal is not None)
-        return (aligned(by_feature) if len(by_feature[0]) > 1 else "", self.assumption_text, *refused)
+
+        # Assumptions of marked errors, and what no error includes.
+        said = "No error includes the effect of clipping skewed rows, or more rows than the public bounds allow."
+        if any(row.assumes_rows for row in ran):
+            assumed = "independent normal values with public or given standard deviations"
+            said = f"{_ASSUMED} depends on assumed rows: {assumed}. {said}"
+        return (aligned(by_feature) if len(by_feature[0]) > 1 else "", said if ran else "", *refused)
 
 
 @takes_request(AskedPrivacy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -287,9 +287,7 @@ class Forecast(ByMechanism[ForecastRow]):
     changes: tuple[Change, ...] = ()
     derived_cost: Change | None = None
     robust_cost: Change | None = None
-    without_units: InputValueError = field(
-        default_factory=lambda: InputValueError("the noise of no possible mechanism is known beforehand"), compare=False
-    )
+    without_units: InputValueError
     mean: bool = True
 
     @property
@@ -483,27 +481,21 @@ class Forecast(ByMechanism[ForecastRow]):
     def remarks(self) -> tuple[str, ...]:
         if self.noise is None:
             return self.mechanisms.remarks
-        return (*self.noise.remarks, *self.cost_of_weights, *self.found_levels, self.helpful)
+        assert self.setting is not None
+        costs, weight = list[str](), self.setting.typical.schema.sampling_weight
+        if weight is not None:
+            factor = "about 3 (cap over mean weight)" if weight.cost_factor is None else f"{weight.cost_factor:.3g}"
+            costs.append(
+                f"weights by {weight.name}: noise is {factor} times that of unweighted means and covariances, the effective "
+                f"number of rows is {self.noise.release.effective_n:,.0f}"
+            )
+        return (*self.noise.remarks, *costs, *self.found_levels, self.helpful)
 
     @property
     def helpful(self) -> str:
         """Lines on the changes; empty if none helps noticeably."""
         lines = [f"what would help, with {self.mechanism}:", *(f"  {change}" for change in self.changes)]
         return "\n".join(lines) if self.changes else ""
-
-    @property
-    def cost_of_weights(self) -> tuple[str, ...]:
-        """Effect of sampling weights on noise and on sampling errors."""
-        assert self.setting is not None
-        weight = self.setting.typical.schema.sampling_weight
-        if weight is None or self.noise is None:
-            return ()
-        effective = self.noise.release.effective_n
-        factor = "about 3 (cap over mean weight)" if weight.cost_factor is None else f"{weight.cost_factor:.3g}"
-        return (
-            f"weights by {weight.name}: noise is {factor} times that of unweighted means and covariances, the effective "
-            f"number of rows is {effective:,.0f}",
-        )
 
     @property
     def found_levels(self) -> tuple[str, ...]:

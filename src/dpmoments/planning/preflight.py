@@ -46,7 +46,6 @@ _USUAL_EPSILON = 1.0
 
 _MARK = "PRIVATE │ "
 """Mark of every line, so that a copied line stays marked."""
-_HIDDEN = "Preflight(<private>: call .show())"
 _FILLER = "\1"
 """Filler after a character that takes two terminal columns."""
 _WIDTH = 100
@@ -383,7 +382,7 @@ class Preflight:
             yield f"How many rows of a {shown_as(facts.unit.privacy_unit.column)} count is also such a bound."
 
     def __repr__(self) -> str:
-        return _HIDDEN
+        return "Preflight(<private>: call .show())"
 
     def _repr_html_(self) -> str:
         return "<code>Preflight(&lt;private&gt;: call .show())</code>"

@@ -312,14 +312,10 @@ def survey_table(
         return facts
     of_files = survey.start()
 
-    def note_ragged_line() -> None:
-        of_files.ragged += 1
-
     def block(pair: tuple[LocalSource[Any], Any]) -> Any:
         return SurveyPart.of(*pair)
 
-    parts = _parts(source, note_ragged_line, of_files.failures, on_block)
-    result = summarize_in_threads(survey, parts, block, threads)
+    result = summarize_in_threads(survey, _parts(source, of_files, on_block), block, threads)
     return survey.merge(result, of_files)
 
 
@@ -356,7 +352,7 @@ class _SurveyedUnits:
             nothing = summary.finish(summary.start())
             return self.source.mapped(partial(_units_of_partition, summary), summary.merge, nothing, on_block)
         survey = Survey(self.source.reading.schema, self.source.reading.mean, self.source.reading.privacy_unit)
-        parts = _parts(self.source, lambda: None, [], on_block)
+        parts = _parts(self.source, survey.start(), on_block)
 
         def block(pair: tuple[LocalSource[Any], Any]) -> Any:
             return survey.add(survey.start(), SurveyPart.of(*pair))
@@ -369,21 +365,22 @@ def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) ->
 
 
 def _parts(
-    source: LocalSource[Any],
-    on_ragged_line: Callable[[], None],
-    failures: list[str],
-    on_block: Callable[[int], None] | None,
+    source: LocalSource[Any], facts: TableFacts, on_block: Callable[[int], None] | None
 ) -> Iterator[tuple[LocalSource[Any], Any]]:
-    """Iterate over the parts of a table, file by file, with their sources."""
+    """Iterate over the parts of a table, file by file, with their sources; note ragged lines, and files that fail."""
+
+    def note_ragged_line() -> None:
+        facts.ragged += 1
+
     # A failing file does not stop the others.
-    for piece in source.unconverted(on_ragged_line).one_by_one():
+    for piece in source.unconverted(note_ragged_line).one_by_one():
         try:
             for part, length in piece.measured(piece.parts()):
                 yield piece, part
                 if on_block is not None:
                     on_block(length)
         except (ValueError, OSError, MemoryError) as error:  # what read_quietly raises
-            failures.append(str(error))
+            facts.failures.append(str(error))
 
 
 # Values of one column: which could not be read, and what they hold.
