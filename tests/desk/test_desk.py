@@ -640,8 +640,10 @@ def test_an_error_of_a_reader_is_not_shown(start: Callable[..., Window], monkeyp
 
 def test_levels_of_a_form_come_back(start: Callable[..., Window], tmp_path: Path) -> None:
     for values in ([2, -3], ["1", "2"], [-9, "n/a", 1.5, "1.5", "", " x", '"1"']):
-        assert journey_module._items(journey_module.lines_of(values), levels=False) == values
-    assert journey_module._items("1\n2\n3+", levels=True) == ["1", "2", "3+"]
+        form = {"kind-0": "numeric", "missing_values-0": journey_module.lines_of(values)}
+        assert journey_module._column({"name": "x"}, form, 0)["missing_values"] == values
+    form = {"kind-0": "categorical", "levels-0": "1\n2\n3+"}
+    assert journey_module._column({"name": "x"}, form, 0)["levels"] == ["1", "2", "3+"]
     levels = ["north", "010", "1e6", "no", "null", "a: b", "- c", '"', '"1"', "1"]
     text = journey_module.lines_of(levels)
     window = start().open()

@@ -514,7 +514,7 @@ _NOTHING_COUNTED = (
 
 
 def _ask(options: dict[str, Any], *, yes: bool, no_ledger: bool) -> None:
-    """Reject invalid budgets and outputs, warn about a seed, ask, and yield a progress bar."""
+    """Reject invalid budgets and outputs, warn about a seed, and ask."""
     if no_ledger and options["ledger"] is not None:
         raise bad_option("--ledger, --no-ledger", _EXCLUSIVE)
     if options["ledger"] is None and not no_ledger:

@@ -536,15 +536,6 @@ def _item(line: str) -> str | int | float:
     return line[1:-1] if len(line) > 1 and line[0] == line[-1] == '"' else number
 
 
-def _items(text: str, *, levels: bool) -> list[Any]:
-    """Read a list with one item in each line; levels are all integers, or all texts."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    items = [_item(line) for line in lines]
-    if not levels or all(isinstance(item, int) for item in items):
-        return items
-    return [item if isinstance(item, str) else line for item, line in zip(items, lines, strict=True)]
-
-
 def lines_of(values: Sequence[Any] | None) -> str:
     """Return levels or missing values for a form, one in each line."""
     texts = [(item, str(item)) for item in values or ()]
@@ -582,7 +573,11 @@ def _column(entries: Mapping[str, Any], form: Form, index: int) -> dict[str, Any
     for name in (*ENTRIES_OF_KIND.get(kind, ("missing",)), *_OF_ANY_KIND):
         text = form.get(f"{name}-{index}", "").strip()
         if name in _LISTS:
-            value: Any = _items(text, levels=name == "levels") or None
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            items: list[Any] = [_item(line) for line in lines]
+            if name == "levels" and not all(isinstance(item, int) for item in items):  # then all are texts
+                items = [item if isinstance(item, str) else line for item, line in zip(items, lines, strict=True)]
+            value: Any = items or None
         elif name == "aliases":
             value = _aliases(text, made.get("levels") or ()) or None
         elif name in ("strip", "casefold"):
