@@ -202,7 +202,7 @@ class CountsRelease(Release, Disclosed):
         """Return every table as text, with the budget."""
         lines = [f"counts, {self.privacy.budget}, {self.privacy.neighbors}"]
         lines += [table.summary() for table in self.tables]
-        lines += [f"Warning: {message.text()}" for message in self.warnings]
+        lines += self._warned
         if not self.privacy.private:
             lines.append("NOT PRIVATE: made with an insecure seed.")
         return "\n".join(lines)
@@ -218,7 +218,7 @@ class CountsRelease(Release, Disclosed):
             [*first.heading, *more, *first.remarks],
             first.table(),
             self.privacy,
-            [f"Warning: {message.text()}" for message in self.warnings],
+            self._warned,
             [f"release.{call}" for call in ("counts", "to_frame()", "cross_table(…)", 'save("counts.json")')],
         )
 

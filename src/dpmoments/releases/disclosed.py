@@ -29,6 +29,11 @@ class Disclosed:
         return () if any(run.origin.ledger for run in self.runs) else (Message("no-ledger"),)
 
     @property
+    def _warned(self: AuditedRelease) -> list[str]:
+        """Lines of warnings below the text of a release."""
+        return [f"Warning: {message.text()}" for message in self.warnings]
+
+    @property
     def privacy_curve(self: AuditedRelease) -> RunCurve:
         """Smallest proven δ at any ε: ``release.privacy_curve.at(0.5)``."""
         from dpmoments.releases.profile import RunCurve

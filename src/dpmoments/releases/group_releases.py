@@ -202,7 +202,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
             f"mechanism: {self.releases[0].mechanism_text}",
             aligned([(self.by.name, "rows"), *rows], numbers=False),
         ]
-        return "\n".join([*lines, *(f"Warning: {message.text()}" for message in self.warnings)])
+        return "\n".join([*lines, *self._warned])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for a file, without loss of precision."""
@@ -229,7 +229,7 @@ class GroupReleases(Disclosed, Mapping[Level, MomentRelease]):
             [f"{len(first.feature_names):,} features each"],
             [(self.by.name, "rows"), *((str(level), each.rows_text) for level, each in zip(self, result, strict=True))],
             self.privacy,
-            [f"Warning: {message.text()}" for message in self.warnings],
+            self._warned,
             [f"groups[{next(iter(self))!r}].plot.correlation()", 'save("groups.json")'],
         )
 

@@ -176,7 +176,7 @@ class MeanRelease(Release, Disclosed):
             f"rows: {count_text(self.n_rows, 0.0 if self.count_is_public else None)}",
             aligned(self.table()),
             self.noise_text,
-            *(f"Warning: {message.text()}" for message in self.warnings),
+            *self._warned,
         ]
         if not self.privacy.private:
             lines.append("NOT PRIVATE: made with an insecure seed.")
@@ -191,7 +191,7 @@ class MeanRelease(Release, Disclosed):
             [f"rows: {count_text(self.n_rows, 0.0 if self.count_is_public else None)}", self.noise_text],
             self.table(),
             self.privacy,
-            [f"Warning: {message.text()}" for message in self.warnings],
+            self._warned,
             [f"release.{call}" for call in ("mean", "conf_int()", 'save("mean.json")')],
         )
 
