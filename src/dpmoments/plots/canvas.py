@@ -180,7 +180,6 @@ PRIVACY = OPPOSITE
 NOISE_COLOR = "#767d86"
 """Color of values decided by noise, whose marks are hollow."""
 INK, SECONDARY, LINE, SHADE = "#1b1f24", "#4d5560", "#c9ced6", "#e6eaee"
-HATCH = "////"
 TEXT_SIZE = 9.0
 SMALL_TEXT = 8.0
 _LINE_HEIGHT = 1.35

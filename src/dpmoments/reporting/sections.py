@@ -321,7 +321,6 @@ def columns_section(release: MomentRelease, prefix: str, level: float) -> Sectio
         release,
         cells,
         [result.mean, result.mean_noise, *result.conf_int(level).T],
-        labels_of(release),
         level,
     )
 
@@ -331,7 +330,6 @@ def _of_columns(
     release: Any,
     cells: Mapping[str, tuple[str, str]],
     numbers: Sequence[FloatArray],
-    labels: Mapping[str, str],
     level: float,
 ) -> Section:
     """Return the section with a table of numbers, and charts of shares.
@@ -339,7 +337,7 @@ def _of_columns(
     ``cells`` hold mean and standard deviation of features as printed, ``numbers`` the means, their noise, and the ends of
     intervals.
     """
-    place = {name: index for index, name in enumerate(release.feature_names)}
+    labels, place = labels_of(release), {name: index for index, name in enumerate(release.feature_names)}
     means, noise, lower, upper = numbers
     rows, charts, folded = [], [], []
     yes_no: list[IntervalLine] = []
@@ -364,9 +362,7 @@ def _of_columns(
                 f"Below {max(end for _, end in below):.2g} % each, so that noise hides the share: " if below else ""
             )
             about = (f"{hidden}{', '.join(name for name, _ in below)}.",) if below else ()
-            chart = IntervalChart(
-                title, "", level, tuple(lines), None, False, from_zero=True, within=(0.0, 100.0), about=about
-            )
+            chart = _chart_of_shares(title, level, lines, about)
             if len(names) < _MAX_UNFOLDED:
                 charts.append(chart)
             else:
@@ -382,20 +378,20 @@ def _of_columns(
             interval = " to ".join(ends) if cells[name][0] != NOISE and np.isfinite(lower[index]) else "–"
             rows.append((labels[name], with_minus(cells[name][0]), interval, with_minus(cells[name][1])))
     if yes_no:
-        charts.insert(
-            0,
-            IntervalChart("Yes/no columns", "", level, tuple(yes_no), None, False, from_zero=True, within=(0.0, 100.0)),
-        )
+        charts.insert(0, _chart_of_shares("Yes/no columns", level, yes_no))
     head = ("column", "mean", f"{format_level(level)} interval", "standard deviation")
     keep = 4 if any(row[3] for row in rows) else 3
     tables = (PageTable.of("Columns of numbers", [row[:keep] for row in (head, *rows)]),) if rows else ()
     lead = (f"Bars: shares, with {format_level(level)} intervals.",)
     shares = (Section("Shares", f"{section.anchor}-shares", lead=lead, charts=tuple(charts)), *folded)
-    return replace(
-        section,
-        tables=tables,
-        parts=shares if charts or folded else (),
-    )
+    return replace(section, tables=tables, parts=shares if charts or folded else ())
+
+
+def _chart_of_shares(
+    title: str, level: float, lines: Sequence[IntervalLine], about: tuple[str, ...] = ()
+) -> IntervalChart:
+    within = (0.0, 100.0)
+    return IntervalChart(title, "", level, tuple(lines), None, False, from_zero=True, within=within, about=about)
 
 
 def _share(name: str, share: float, noise: float, lower: float, upper: float) -> IntervalLine:
@@ -467,8 +463,7 @@ def mean_section(release: MeanRelease, level: float) -> Section:
         lead=(_ALONE,),
         remarks=(_BEYOND if release.noise is not None else release.noise_text,),
     )
-    labels = labels_of(release)
-    return _of_columns(section, release, cells, [release.mean, errors, *ends], labels, level)
+    return _of_columns(section, release, cells, [release.mean, errors, *ends], level)
 
 
 def lost_means(release: MeanRelease) -> list[int]:
@@ -503,11 +498,21 @@ def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]
         sizes = dict(zip(table.by, map(len, table.levels), strict=True))
         pairs = [pair for pair in combinations(table.by, 2) if sizes[pair[0]] * sizes[pair[1]] <= MAX_TESTED]
         tested = [table.cross_table(one, other, level=table.level) for one, other in pairs]
+        charts = []
+        for name in margins:
+            margin = table.margin(name)
+            rows, whole = margin.table()[1:], max(margin.n_rows, 1) / 100.0
+            numbers = zip(rows, margin.counts.tolist(), margin.conf_int().tolist(), strict=True)
+            lines = []
+            for (shown_level, cell, share, interval), count, (low, high) in numbers:
+                printed = f"{share}, {interval.strip('[]').replace(', ', ' to ')}"
+                lines.append(IntervalLine(shown_level, count / whole, low / whole, high / whole, cell, printed))
+            charts.append(_chart_of_shares(f"{name}: rows, share, interval", margin.level, lines))
         section = Section(
             f"Counts by {', '.join(table.by)}",
             f"counts-{index}",
             lead=(_OF_COUNTS, *map(_sentence, table.heading)) if index == 1 else tuple(map(_sentence, table.heading)),
-            charts=tuple(_of_margin(name, table.margin(name)) for name in margins),
+            charts=tuple(charts),
             tables=(PageTable.of(caption, [head, *cells[:_MAX_CELLS]]),) if len(table.by) > 1 else (),
             remarks=(
                 *table.remarks,
@@ -517,24 +522,3 @@ def counts_sections(release: CountsRelease, level: float) -> tuple[Section, ...]
         )
         sections.append(section)
     return tuple(sections)
-
-
-def _of_margin(name: str, margin: Any) -> IntervalChart:
-    """Return the chart of the counts of one column, as shares of all rows."""
-    rows, whole = margin.table()[1:], max(margin.n_rows, 1) / 100.0
-    lines = tuple(
-        IntervalLine(
-            level,
-            count / whole,
-            low / whole,
-            high / whole,
-            cell,
-            f"{share}, {interval.strip('[]').replace(', ', ' to ')}",
-        )
-        for (level, cell, share, interval), count, (low, high) in zip(
-            rows, margin.counts.tolist(), margin.conf_int().tolist(), strict=True
-        )
-    )
-    return IntervalChart(
-        f"{name}: rows, share, interval", "", margin.level, lines, None, False, from_zero=True, within=(0.0, 100.0)
-    )
