@@ -20,13 +20,7 @@ import dpmoments
 from dpmoments.analysis.answers import Answer, aligned
 from dpmoments.base.documents import check_output
 from dpmoments.base.errors import InputValueError, shown
-from dpmoments.base.table_files import (
-    FEATHER_ENDINGS,
-    PARQUET_ENDINGS,
-    file_ending,
-    open_ipc,
-    write_table,
-)
+from dpmoments.base.table_files import FEATHER_ENDINGS, PARQUET_ENDINGS, file_ending, open_ipc, write_table
 from dpmoments.base.text_files import CSV_DELIMITERS
 from dpmoments.cli.options import (
     Option,

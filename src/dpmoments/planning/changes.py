@@ -264,12 +264,12 @@ def _offered(
             if column.name in names and getattr(column, "fill", None) is not None:
                 rules[column.name]["fill"] = None
         dropping = [replace(column, **rules.get(column.name, {})) for column in schema.columns]
-        complete = typical.for_schema(schema.with_columns(dropping, row_norm=_own_row_norm(schema)))
-        share = complete.kept_share if any(name in typical.missing for name in names) else _COMPLETE_ROWS
-        rows = n_rows if share == complete.kept_share else int(share * n_rows)
+        complete = _with_columns(setting, dropping)
+        share = complete.typical.kept_share if any(name in typical.missing for name in names) else _COMPLETE_ROWS
+        rows = n_rows if share == complete.typical.kept_share else int(share * n_rows)
         named = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} columns"
         words = f"missing: drop for {named}, if {share:.0%} of the rows are complete (the release then describes these)"
-        yield "complete", words, replace(setting, typical=complete, n_rows=rows) if rows else None
+        yield "complete", words, replace(complete, n_rows=rows) if rows else None
 
     double = 2.0 * setting.size_of_budget
     more = setting.with_budget(double) if double <= MAX_LOSS else None
@@ -370,16 +370,14 @@ def _costliest(typical: TypicalTable, columns: Sequence[SchemaColumn]) -> list[S
 
 def _without(setting: ReleasePlan, names: set[str]) -> ReleasePlan | None:
     """Drop columns, and the features derived from them."""
-    typical, schema = setting.typical, setting.typical.schema
     kept = [
         column
-        for column in schema.columns
+        for column in setting.typical.schema.columns
         if column.name not in names
         and not (isinstance(column, DerivedColumn) and any(factor.name in names for factor in column.factors))
     ]
     try:
-        less = schema.with_columns(kept, row_norm=_own_row_norm(schema))
-        return replace(setting, typical=typical.for_schema(less))
+        return _with_columns(setting, kept)
     except ValueError:  # nothing is left
         return None
 
@@ -408,15 +406,16 @@ def _tighter_bounds(setting: ReleasePlan, among: Collection[str] | None = None) 
         except ValueError:  # a typical range may lie outside
             continue
         stated = [tight if known is column else known for known in schema.columns]
-        narrow = schema.with_columns(stated, row_norm=_own_row_norm(schema))
         what = f"half the range of {column.name}, if public knowledge allows"
-        return what, index, replace(setting, typical=typical.for_schema(narrow))
+        return what, index, _with_columns(setting, stated)
     return None
 
 
-def _own_row_norm(schema: Schema) -> bool:
-    """Return True if the row-norm bound is not the longest possible row."""
-    return schema.row_norm is None or not math.isclose(schema.row_norm, longest_row_norm(schema.columns), rel_tol=1e-9)
+def _with_columns(setting: ReleasePlan, columns: Sequence[SchemaColumn]) -> ReleasePlan:
+    """Return the plan for these columns; a bound that is not the longest possible row stays."""
+    schema = setting.typical.schema
+    own = schema.row_norm is None or not math.isclose(schema.row_norm, longest_row_norm(schema.columns), rel_tol=1e-9)
+    return replace(setting, typical=setting.typical.for_schema(schema.with_columns(columns, row_norm=own)))
 
 
 # How many rows, or how much of a budget, it takes until the noise is as small as wanted: by search over plans.
@@ -453,7 +452,7 @@ class Wanted:
                     raise InputValueError(f"{name} needs two columns, but the schema has one")
         self._correlation, self._coefficient = (limit or math.nan for limit in (correlation, coefficient))
         features = typical.schema.feature_names
-        shares = {name for name, share in zip(features, typical.shares, strict=True) if share}
+        shares = {name for name, is_share in zip(features, typical.shares, strict=True) if is_share}
         numbers = {*features} - shares
         self._of_features = list[tuple[str, int, float]]()
         for what, given, known, others in (

@@ -26,7 +26,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.cells import CountNoise
 from dpmoments.planning.changes import ForecastGoals, changes, cost_of_derived, cost_of_products, positive
 from dpmoments.planning.forecast_noise import ReleasePlan
-from dpmoments.planning.forecast_table import ByMechanism, Forecast, ForecastRow, short_refusal
+from dpmoments.planning.forecast_table import ByMechanism, Forecast, ForecastRow, Row, short_refusal
 from dpmoments.planning.typical_table import TypicalTable, checked_guesses
 from dpmoments.privacy.budget import AskedPrivacy, PrivacyBudget, PrivacyRequest, takes_request
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
@@ -330,10 +330,9 @@ _ASSUMED = "~"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanForecastRow:
+class MeanForecastRow(Row):
     """Forecast for one mean estimator."""
 
-    mechanism: str
     error: float | None = None  # RMSE ‖mean error‖₂ about the rows' own mean, in original units; None if unknown
     feature_errors: FloatArray | None = None  # (d,) or None: RMSE of every feature
     # true if it depends on the assumed standard deviation and normal tails of the rows, not only on public numbers
@@ -525,13 +524,8 @@ def _mean_row(
         result = plan.expected_errors(NormalRows(n_rows, deviations))
     except ValueError as refusal:
         return MeanForecastRow(name, refusal=str(refusal))
+    row = MeanForecastRow(name, assumes_rows=plan.error_needs_rows, arithmetic=str(plan.arithmetic))
     if result is None or not np.isfinite(result).all():
-        return MeanForecastRow(name, assumes_rows=plan.error_needs_rows, arithmetic=str(plan.arithmetic))
+        return row
     errors = units * result
-    return MeanForecastRow(
-        name,
-        error=float(np.linalg.norm(errors)),
-        feature_errors=errors,
-        assumes_rows=plan.error_needs_rows,
-        arithmetic=str(plan.arithmetic),
-    )
+    return replace(row, error=float(np.linalg.norm(errors)), feature_errors=errors)

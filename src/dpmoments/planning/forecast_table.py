@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -92,12 +92,11 @@ def plot_clear(setting: ReleasePlan, title: str, ax: Axes | None) -> Axes:
     return ax
 
 
-class Row(Protocol):
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
     """Forecast for one mechanism."""
 
-    @property
-    def mechanism(self) -> str:
-        """Name of the mechanism."""
+    mechanism: str
 
 
 RowType = TypeVar("RowType", bound=Row)
@@ -158,13 +157,12 @@ _NEEDED = {
 
 
 @dataclass(frozen=True, slots=True)
-class ForecastRow:
+class ForecastRow(Row):
     """Forecast for one mechanism: root mean square errors before repair.
 
     They are of noise and of clipped typical rows.
     """
 
-    mechanism: str
     correlation_error: float | None = None  # over pairs of columns; None if unknown
     mean_error: float | None = None  # over features, in typical standard deviations; None if unknown
     # without a mean, as papers compare mechanisms: ‖Ĝ − G‖_F/n in encoded units; None if unknown

@@ -342,19 +342,16 @@ class Preflight:
         yield ""
         every = verdicts(facts)
         result = _grouped([verdict for verdict in every if verdict.seriousness is not Seriousness.AS_ASKED])
-        reasons = [
-            str(index)
-            for index, (verdict, _) in enumerate(result, 1)
-            if verdict.seriousness in (Seriousness.UNREAD, Seriousness.STOPS)
-        ]
-        if self.outcome is Outcome.STOPS:
+        outcome, stopping = self.outcome, (Seriousness.UNREAD, Seriousness.STOPS)
+        if outcome is Outcome.STOPS:
+            reasons = [str(index) for index, (verdict, _) in enumerate(result, 1) if verdict.seriousness in stopping]
             left = f"The table has {facts.rows:,} rows"
             if facts.kept < facts.rows:
                 left = f"Its rules leave {facts.kept:,} of {facts.rows:,} rows"
             if facts.stopping and facts.whole:
                 left += f"; {facts.whole:,} without those that stop it"
             yield f"A release of this table STOPS with an error: see {joined(reasons)} below. {left}."
-        elif self.outcome is Outcome.WORTHLESS:
+        elif outcome is Outcome.WORTHLESS:
             yield (
                 f"A release of this table would RUN, AND BE WORTHLESS in part or whole: it counts "
                 f"{facts.kept:,} of {facts.rows:,} rows, and the first finding below causes no error."

@@ -56,7 +56,6 @@ from dpmoments.schema.schema import Schema
 
 STEPS = 2**30
 """Steps between the bounds: values are summed as integers, in any order of rows."""
-_DAY_MICROSECONDS = 86_400 * 1_000_000
 _DATE_FORMATS = (
     None,
     "%d.%m.%Y",
@@ -282,7 +281,7 @@ def _count_numbers(facts: ColumnFacts, read: ReadCells, missing: BoolArray, lowe
     facts.marks.update(read.marks)
     facts.formats.update(read.formats)
     if isinstance(facts.column, Date) and len(str(facts.column.upper)) == len("2015-01-01"):
-        day = _DAY_MICROSECONDS / facts.column.unit_microseconds
+        day = 86_400 * 1_000_000 / facts.column.unit_microseconds
         facts.midnight += int(np.count_nonzero(above & (read.values < upper + day)))
     facts.add_found("unreadable", read.found)
     if isinstance(facts.column, Boolean):
@@ -367,7 +366,7 @@ def _units_of_partition(summary: Summary[Any, Any], source: LocalSource[Any]) ->
 def _parts(
     source: LocalSource[Any], facts: TableFacts, on_block: Callable[[int], None] | None
 ) -> Iterator[tuple[LocalSource[Any], Any]]:
-    """Iterate over the parts of a table, file by file, with their sources; note ragged lines, and files that fail."""
+    """Iterate over the parts of a table, file by file, with their sources; note faults of files."""
 
     def note_ragged_line() -> None:
         facts.ragged += 1
@@ -530,7 +529,7 @@ def _plain(part: Any) -> Any:
 def _other_readings(
     counts: Mapping[CellValue, int], column: NumberColumn, written: TextFormat | None = None
 ) -> tuple[Counter[CellValue], int, dict[tuple[str, str], int], dict[str, int]]:
-    """Count texts by form (numbers have none), those that are numbers, or would be with other marks, or dates in a format.
+    """Count texts by form, and those that are numbers, or numbers and dates written otherwise.
 
     >>> from dpmoments.schema.columns import Numeric
     >>> _other_readings({("text", "1,5"): 3, ("text", "1.234,5"): 2, ("text", "x"): 9}, Numeric("pay", 0, 1))[2]

@@ -313,7 +313,7 @@ def _places(name: str, n_rows: int) -> IntegerArray:
 
 
 def _defaults(column: SchemaColumn, schema: Schema) -> tuple[float, float, bool, bool, bool]:
-    """Return SD and mean of a column's features, whether they are defaults, and whether the mean is a share."""
+    """Return SD and mean of a feature, if they are defaults, and if the mean is a share."""
     if isinstance(column, Categorical):
         size = len(column.feature_names)
         return math.sqrt((size - 1) / size**2), 1.0 / size, True, True, True

@@ -467,12 +467,7 @@ class RegistryEntry:
         write_text(self.to_yaml(), path, taken=NEVER_OVERWRITTEN)
 
 
-def registry_entry(
-    release: AuditedRelease,
-    *,
-    authors: Sequence[str] = (),
-    **known: str,
-) -> RegistryEntry:
+def registry_entry(release: AuditedRelease, *, authors: Sequence[str] = (), **known: str) -> RegistryEntry:
     """Draft the entry of a release, with the facts that the release contains filled in.
 
     Parameters

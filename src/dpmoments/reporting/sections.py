@@ -326,11 +326,7 @@ def columns_section(release: MomentRelease, prefix: str, level: float) -> Sectio
 
 
 def _of_columns(
-    section: Section,
-    release: Any,
-    cells: Mapping[str, tuple[str, str]],
-    numbers: Sequence[FloatArray],
-    level: float,
+    section: Section, release: Any, cells: Mapping[str, tuple[str, str]], numbers: Sequence[FloatArray], level: float
 ) -> Section:
     """Return the section with a table of numbers, and charts of shares.
 

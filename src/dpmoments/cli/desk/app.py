@@ -224,11 +224,7 @@ class Desk:
         common = dict(step=step, steps=_STEPS, token=self._form_token, journey=journey, form=form)
         try:
             journey.refresh()
-            own = {
-                "columns": self._columns,
-                "forecast": self._forecast,
-                "report": self._report,
-            }.get(step)
+            own = {"columns": self._columns, "forecast": self._forecast, "report": self._report}.get(step)
             content = {} if own is None else own(form)
             said = dict(fault=fault or (journey.unread if step == "table" else ""), state=journey.state)
             page = filled_in(f"{step}.html", __package__, **{"private": False} | common | said | content)
@@ -241,9 +237,8 @@ class Desk:
         shown, findings = io.StringIO(), self.journey.findings
         if findings is not None:
             findings.show(shown)
-        content = {"private": findings is not None, "findings_text": shown.getvalue()}
         forms = {"kinds": ENTRIES_OF_KIND, "lines_of": lines_of, "lines_of_aliases": lines_of_aliases}
-        return {**forms, **content}
+        return forms | {"private": findings is not None, "findings_text": shown.getvalue()}
 
     def _forecast(self, form: Form) -> dict[str, Any]:
         asked = {name: form.get(name, self.journey.stated[name]) for name in SETTINGS["forecast"]}

@@ -22,13 +22,7 @@ from dpmoments.base.databases import DatabaseQuery
 from dpmoments.base.documents import check_output
 from dpmoments.base.errors import InputFileNotFoundError, InputValueError, LedgerError, shown
 from dpmoments.base.message import Message
-from dpmoments.base.table_files import (
-    EXCEL_ENDINGS,
-    FEATHER_ENDINGS,
-    PARQUET_ENDINGS,
-    STATISTICS_ENDINGS,
-    file_ending,
-)
+from dpmoments.base.table_files import EXCEL_ENDINGS, FEATHER_ENDINGS, PARQUET_ENDINGS, STATISTICS_ENDINGS, file_ending
 from dpmoments.base.text_files import CSV_DELIMITERS
 from dpmoments.cli.options import column_and_feature, shell_arguments
 from dpmoments.cli.output import explain, notes_of, refuge
