@@ -346,9 +346,8 @@ class TableFacts(Facts):
 
     schema: Schema = field(metadata=_NOT_ADDED)
     columns: dict[str, ColumnFacts]
-    rules: dict[
-        tuple[str, str], RuleFacts
-    ]  # every rule that can drop rows, in schema order, those of a privacy unit last
+    # every rule that can drop rows, in schema order, those of a privacy unit last
+    rules: dict[tuple[str, str], RuleFacts]
     derived: dict[str, int]  # rows in which a derived feature uses a clipped or filled-in value
     unit: UnitFacts | None  # with a privacy unit
     rows: int = 0  # rows read

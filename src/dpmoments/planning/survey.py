@@ -161,9 +161,8 @@ class Survey(Summary[TableFacts, TableFacts]):
         changed: dict[str, BoolArray] = {}  # values that a rule moved or filled in
         held: dict[str, Any] = {}  # values as they were read
         filled: list[tuple[ColumnFacts, BoolArray, FloatArray]] = []  # missing values, and clipped ones
-        wrong: list[
-            tuple[BoolArray, BoolArray]
-        ] = []  # unreadable and missing values of columns that are not categorical
+        # unreadable and missing values of columns that are not categorical
+        wrong: list[tuple[BoolArray, BoolArray]] = []
 
         for column in self.schema.table_columns:
             of_column, cells = facts.columns[column.name], part.cells[column.name]

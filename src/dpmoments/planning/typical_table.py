@@ -345,9 +345,8 @@ def checked_guesses(
         raise InputTypeError(f"{what} is a mapping of features to numbers, as in {what}={{'age': 18}}")
     rules = {column.name: column.missing for column in schema.table_columns}
     words = what.replace("_", " ")
-    if (
-        what == "missing_share"
-    ):  # a rule that stops a release has no missing values, so that no pattern is about its column
+    if what == "missing_share":
+        # A rule that stops a release has no missing values, so that no pattern is about its column.
         words += " of columns whose rule is not missing='error'"
         known = [name for name in known if name in given or rules[name] != "error"]
     result: dict[str, Any] = {name: given[pattern] for name, pattern in matching(words, given, known).items()}

@@ -71,9 +71,8 @@ class ExpectedAnswers(PrivacyFilter):
     Only for typical rows, which are public.
     """
 
-    chances: FloatArray | None = (
-        None  # probabilities of less noise on the histogram of the rows' lengths; None: no noise
-    )
+    # probabilities of less noise on the histogram of the rows' lengths; None: no noise
+    chances: FloatArray | None = None
 
     def _answer(self, made: Draw, query: Any) -> Any:
         if self.chances is None or made.what.code != _LENGTHS:
