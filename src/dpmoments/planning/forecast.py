@@ -20,7 +20,7 @@ from dpmoments.base.values import FloatArray
 from dpmoments.base.wordings import percent
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.counts import Counts, CountsPlan, shape_of
-from dpmoments.mechanisms.means.base import MeanMechanism, NormalRows
+from dpmoments.mechanisms.means.base import NormalRows
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.cells import CountNoise
@@ -490,7 +490,25 @@ def forecast_mean(
         assumed = np.full(len(names), positive("standard_deviation", standard_deviation))
 
     options = {key: value for key, value in (("radius", radius), ("scale", scale)) if value is not None}
-    rows = [_mean_row(kind, options, shape, request, n_rows, units, assumed) for kind in MEAN_MECHANISMS.values()]
+    typical = NormalRows(n_rows, np.ones(len(names)) if assumed is None else assumed / units)
+    rows = []
+    for name, kind in MEAN_MECHANISMS.items():
+        try:
+            mechanism = kind(**{key: value for key, value in options.items() if key in kind.__dataclass_fields__})
+            plan = mechanism.plan_for(shape, request)
+            if assumed is None and plan.error_needs_rows:
+                raise InputValueError(
+                    "its error depends on how much the values vary: give a standard deviation, to assume it"
+                )
+            result = plan.expected_errors(typical)
+        except ValueError as refusal:
+            rows.append(MeanForecastRow(name, refusal=str(refusal)))
+            continue
+        row = MeanForecastRow(name, assumes_rows=plan.error_needs_rows, arithmetic=str(plan.arithmetic))
+        if result is not None and np.isfinite(result).all():
+            errors = units * result
+            row = replace(row, error=float(np.linalg.norm(errors)), feature_errors=errors)
+        rows.append(row)
     rows.sort(key=lambda row: (row.refusal is not None, row.error or math.inf))
     return MeanForecast(
         rows=tuple(rows),
@@ -501,31 +519,3 @@ def forecast_mean(
         neighbors=request.neighbors,
         privacy_unit=request.privacy_unit,
     )
-
-
-def _mean_row(
-    kind: type[MeanMechanism],
-    options: Mapping[str, float],
-    shape: MomentShape,
-    request: PrivacyRequest,
-    n_rows: int,
-    units: FloatArray,
-    assumed: FloatArray | None,
-) -> MeanForecastRow:
-    name = kind.registry_name()
-    try:
-        mechanism = kind(**{key: value for key, value in options.items() if key in kind.__dataclass_fields__})
-        plan = mechanism.plan_for(shape, request)
-        if assumed is None and plan.error_needs_rows:
-            raise InputValueError(
-                "its error depends on how much the values vary: give a standard deviation, to assume it"
-            )
-        deviations = np.ones(len(units)) if assumed is None else assumed / units
-        result = plan.expected_errors(NormalRows(n_rows, deviations))
-    except ValueError as refusal:
-        return MeanForecastRow(name, refusal=str(refusal))
-    row = MeanForecastRow(name, assumes_rows=plan.error_needs_rows, arithmetic=str(plan.arithmetic))
-    if result is None or not np.isfinite(result).all():
-        return row
-    errors = units * result
-    return replace(row, error=float(np.linalg.norm(errors)), feature_errors=errors)
