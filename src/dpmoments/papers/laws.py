@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -131,12 +131,6 @@ class EigenvalueBound(DrawLaw):
         return max(0.0, float(query) - self.allowance)
 
 
-# A plan that is run many times asks for the same point of a curve every time.
-_additive_wishart_delta = lru_cache(maxsize=256)(additive_wishart_delta)
-_raised_wishart_delta = lru_cache(maxsize=256)(raised_wishart_delta)
-_wishart_sampling_delta = lru_cache(maxsize=256)(wishart_sampling_delta)
-
-
 def _exact_curve(delta: Callable[[float], float]) -> tuple[PrivacyCurve, ...]:
     """Return a curve for ε ≥ 0 only, whose losses have no end."""
     return (PrivacyCurve(delta, math.inf),)
@@ -187,7 +181,7 @@ class AdditiveWishartDraw(_ClaimedDraw):
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         beyond, ratio = self.degrees - self.dimension, self.scale / math.ldexp(sensitivity.value, -2 * self.bits)
-        return _exact_curve(lambda epsilon: _additive_wishart_delta(epsilon, beyond, ratio, sensitivity.neighbors))
+        return _exact_curve(lambda epsilon: additive_wishart_delta(epsilon, beyond, ratio, sensitivity.neighbors))
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         return sensitivity.neighbors is Neighbors.ADD_REMOVE or size > 1
@@ -220,7 +214,7 @@ class WishartSampling(_ClaimedDraw):
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         degrees, ratio = self.degrees, (self.padding + self.floor) / sensitivity.value
-        return _exact_curve(lambda epsilon: _wishart_sampling_delta(epsilon, degrees, ratio, sensitivity.neighbors))
+        return _exact_curve(lambda epsilon: wishart_sampling_delta(epsilon, degrees, ratio, sensitivity.neighbors))
 
     def is_attained(self, sensitivity: Sensitivity, size: int) -> bool:
         return self.floor == 0.0 and (sensitivity.neighbors is Neighbors.ADD_REMOVE or size > 1)
@@ -247,4 +241,4 @@ class RaisedWishartSampling(_ClaimedDraw):
 
     def curves(self, sensitivity: Sensitivity) -> tuple[PrivacyCurve, ...]:
         degrees, ratio = self.degrees, (self.padding + self.raised) / sensitivity.value
-        return _exact_curve(lambda epsilon: _raised_wishart_delta(epsilon, degrees, ratio))
+        return _exact_curve(lambda epsilon: raised_wishart_delta(epsilon, degrees, ratio))

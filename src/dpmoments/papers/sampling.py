@@ -42,20 +42,9 @@ def _(law: AdditiveWishartDraw, query: Any, generator: np.random.Generator) -> I
 
 
 @noised.register
-def _(law: WishartSampling, query: Any, generator: np.random.Generator) -> FloatArray:
-    return _drawn_around(query, 0.0, law, generator)
-
-
-@noised.register
-def _(law: RaisedWishartSampling, query: Any, generator: np.random.Generator) -> FloatArray:
-    return _drawn_around(query, law.raised, law, generator)
-
-
-def _drawn_around(
-    query: Any, least: float, law: WishartSampling | RaisedWishartSampling, generator: np.random.Generator
-) -> FloatArray:
-    """Draw a Wishart or inverse Wishart matrix with the query as mean."""
+def _(law: WishartSampling | RaisedWishartSampling, query: Any, generator: np.random.Generator) -> FloatArray:
     # Eigenvalues below ``least`` are raised to it, and the matrix is padded.
+    least = law.raised if isinstance(law, RaisedWishartSampling) else 0.0
     eigenvalues, eigenvectors = np.linalg.eigh(np.asarray(query, dtype=np.float64))
     # Any square root of the scale matrix serves; this one exists for singular matrices too.
     root = eigenvectors * np.sqrt(np.maximum(eigenvalues, least) + law.padding)
