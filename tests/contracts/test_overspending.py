@@ -63,7 +63,7 @@ def a_histogram_not_paid_for(patch: Patch) -> None:
     class Whole(PrivacyBudget):
         def split(self, *shares: float) -> tuple[PrivacyBudget, ...]:
             parts = super().split(*shares)
-            return (parts[0], self) if shares[0] == coinpress._histogram_share(3) else parts
+            return (parts[0], self) if shares[0] == coinpress._MAX_HISTOGRAM_SHARE else parts
 
     patch.setattr(coinpress, "PrivacyBudget", Whole)
 
@@ -95,13 +95,12 @@ def zoom_levels_not_split(patch: Patch) -> None:
         def split(self, *shares: float) -> tuple[PrivacyBudget, ...]:
             return (self,) * len(shares)
 
-    honest = coordinatewise.KarwaVadhanPlan._locate
+    honest = coordinatewise.Coordinate.search
 
-    def locate(self: Any, *arguments: Any) -> float:
-        unsplit = Unsplit(self.location_loss.kind, **{k: getattr(self.location_loss, k) for k in ("rho",)})
-        return honest(replace(self, location_loss=unsplit), *arguments)
+    def search(self: Any, ends: Any, width: float, loss: PrivacyBudget, *arguments: Any) -> float:
+        return honest(self, ends, width, Unsplit(loss.kind, rho=loss.rho), *arguments)
 
-    patch.setattr(coordinatewise.KarwaVadhanPlan, "_locate", locate)
+    patch.setattr(coordinatewise.Coordinate, "search", search)
 
 
 def additive_wishart_without_the_appended_constant(patch: Patch) -> None:
@@ -140,8 +139,8 @@ def an_eigenvalue_bound_without_its_allowance(patch: Patch) -> None:
 
 
 def a_floor_that_was_not_drawn(patch: Patch) -> None:
-    honest = wishart_sampling.PaddedGramPlan._adapt
-    patch.setattr(wishart_sampling.PaddedGramPlan, "_adapt", lambda self, bound: honest(self, bound + 1.0))
+    honest = wishart_sampling.PaddedGramPlan._eigenvalue_bound
+    patch.setattr(wishart_sampling.PaddedGramPlan, "_eigenvalue_bound", lambda *given: honest(*given) + 1.0)
 
 
 def directions_too_hot(patch: Patch) -> None:

@@ -247,7 +247,21 @@ def load(file: PublishedFile) -> bytes:
 
     content = _download(file)
     _check(file, content, file.url, "nothing was stored; try again later, or save the file there by hand")
-    _store(_cache_folder() / file.name, content)
+    # A temporary file is written, then renamed: no reader ever sees half a file.
+    path, temporary = _cache_folder() / file.name, None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+            temporary = Path(handle.name)
+            handle.write(content)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise InputOSError(
+            f"could not store {path} ({error}): set XDG_CACHE_HOME to a folder that can be written, or place "
+            f"the file in a folder of your own and name that in {_FOLDER_VARIABLE}"
+        ) from error
     return content
 
 
@@ -277,24 +291,6 @@ def _download(file: PublishedFile) -> bytes:
             f"set {_FOLDER_VARIABLE} to a folder that holds it"
         ) from error
     return content
-
-
-def _store(path: Path, content: bytes) -> None:
-    """Write a temporary file, then rename it: no reader ever sees half a file."""
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
-            temporary = Path(handle.name)
-            handle.write(content)
-        temporary.replace(path)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise InputOSError(
-            f"could not store {path} ({error}): set XDG_CACHE_HOME to a folder that can be written, or place "
-            f"the file in a folder of your own and name that in {_FOLDER_VARIABLE}"
-        ) from error
 
 
 # Genetic principal components of 1,387 Europeans, fetched from their publishers.

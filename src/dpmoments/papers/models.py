@@ -180,11 +180,6 @@ def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, F
     return main, diagonal[:-1] * below
 
 
-_CLIPPED_IN_LAST_STEP = "clipped-in-last-step"
-"""Caveat: the distribution is for the rows as the last step clipped them.
-
-It leaves out the effect of clipping.
-"""
 _LINEARIZED = "linearized"
 """Caveat: the noise distribution is linearized about the release.
 
@@ -219,7 +214,8 @@ class LastStepModel(WithOwnCount):
 
     name: ClassVar[str] = "last-step"
     arrays: ClassVar[Mapping[str, int]] = {"linear": 2, "center": 1, "step_gram": 2, "step_sum": 1}
-    condition: ClassVar[str] = _CLIPPED_IN_LAST_STEP
+    # The distribution is for the rows as the last step clipped them, and leaves out the effect of clipping.
+    condition: ClassVar[str] = "clipped-in-last-step"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -294,7 +290,14 @@ class InverseNormalModel(WithOwnCount):
         if count is None or (self.sum_scale is not None and total is None):
             return None
         of_count = self.count_bound(failure / parts)
-        low, high = self._gram_between(count + of_count, failure / parts)
+        # Each eigenvalue of the Gram matrix is at most its trace, and so at most the number of rows.
+        reach = self.inverse_scale * normal_norm_quantile(self.n_features, failure / parts)
+        eigenvalues, vectors = np.linalg.eigh(self.inverse)
+        least = 1.0 / max(count + of_count, self.smallest_eigenvalue)
+        low = (vectors / np.maximum(eigenvalues + reach, least)) @ vectors.T
+        high = np.eye(self.n_features) / least
+        if eigenvalues[0] - reach > least:
+            high = (vectors / (eigenvalues - reach)) @ vectors.T
         block = np.ix_(chosen, chosen)
         center, spread = (high + low)[block] / 2.0, (high - low)[block] / 2.0
         if self.sum_scale is None or total is None:
@@ -309,17 +312,6 @@ class InverseNormalModel(WithOwnCount):
             True,
             of_count,
         )
-
-    def _gram_between(self, most_rows: float, failure: float) -> tuple[FloatArray, FloatArray]:
-        """Bound the Gram matrix on both sides."""
-        # Its trace, and so each eigenvalue, is at most the number of rows.
-        reach = self.inverse_scale * normal_norm_quantile(self.n_features, failure)
-        eigenvalues, vectors = np.linalg.eigh(self.inverse)
-        least = 1.0 / max(most_rows, self.smallest_eigenvalue)
-        low = (vectors / np.maximum(eigenvalues + reach, least)) @ vectors.T
-        if eigenvalues[0] - reach <= least:
-            return low, np.eye(self.n_features) / least
-        return low, (vectors / (eigenvalues - reach)) @ vectors.T
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -198,20 +198,16 @@ def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> t
             origins[first:last], offsets[first:last] = first + nearest, result
             table = np.take(spacing, nearest, axis=0, out=workspace[1, : last - first], mode="clip")
             table -= result[:, None]
-            product *= _loewner_factors(table, spacing, first)
+
+            # Löwner's factors: Π over the chunk's roots of (λ_i − μ_j)/(λ_i − λ_far), λ_far the pole next to μ_j away from
+            # λ_i. A pole i of the chunk itself has λ_far = λ_{j+1} for roots j ≥ i. Dividing by λ_i − λ_j for j > i, and by
+            # the distance to the chunk's last pole for j = i, gives the same product.
+            rows = np.arange(len(table))
+            spacing[rows, first + rows] = spacing[-1, first + rows]
+            table[:, :first] /= spacing[1:, :first]
+            table[:, first:] /= spacing[:-1, first:]
+            product *= table.prod(axis=0)
     return SecularRoots(poles, origins, offsets), product
-
-
-def _loewner_factors(differences: FloatArray, spacing: FloatArray, first: int) -> FloatArray:
-    """Return Π over a chunk of roots of (λ_i − μ_j)/(λ_i − λ_far)."""
-    # λ_far is the pole next to μ_j away from λ_i.
-    # A pole i of the chunk itself has λ_far = λ_{j+1} for roots j ≥ i. Dividing by λ_i − λ_j for j > i, and by the distance to
-    # the chunk's last pole for j = i, gives the same product.
-    rows = np.arange(len(differences))
-    spacing[rows, first + rows] = spacing[-1, first + rows]
-    differences[:, :first] /= spacing[1:, :first]
-    differences[:, first:] /= spacing[:-1, first:]
-    return np.asarray(differences.prod(axis=0))
 
 
 def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -434,7 +430,11 @@ def sample_orthonormal_frame(
         vectors[:, block] = basis @ coordinates
         done = block.stop
         if done < schedule.size:
-            eigenvalues, basis = _restrict(eigenvalues, basis, coordinates)
+            # Restricted to the complement of the vectors drawn.
+            complement = np.linalg.qr(coordinates, mode="complete").Q[:, coordinates.shape[1] :]
+            restricted = (complement.T * eigenvalues) @ complement
+            eigenvalues, rotation = _descending(*np.linalg.eigh(0.5 * (restricted + restricted.T)))
+            basis = basis @ (complement @ rotation)
     return vectors, n_proposals
 
 
@@ -454,15 +454,6 @@ def _draw_block(
     for deflation in reversed(deflations):
         coordinates = np.column_stack([deflation.direction, deflation.lift(coordinates)])
     return coordinates, n_proposals
-
-
-def _restrict(eigenvalues: FloatArray, basis: FloatArray, removed: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return eigenvalues and eigenvectors of a restriction."""
-    # It is to the complement of the columns of ``removed``.
-    complement = np.linalg.qr(removed, mode="complete").Q[:, removed.shape[1] :]
-    restricted = (complement.T * eigenvalues) @ complement
-    values, rotation = _descending(*np.linalg.eigh(0.5 * (restricted + restricted.T)))
-    return values, basis @ (complement @ rotation)
 
 
 def _descending(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:

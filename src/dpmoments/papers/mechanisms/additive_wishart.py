@@ -266,7 +266,17 @@ class AdditiveWishart(Mechanism):
             # The larger of the paper's and the exact value is private even if the paper's proof is incomplete.
             return max(paper, additive_wishart_degrees(budget.epsilon, budget.delta, 1.0, neighbors)), 1.0
         if self.degrees_of_freedom is None:
-            return _nearly_best(dimension, budget, neighbors)
+            # The smallest power of two within 1 % of the least error.
+            limit = gaussian_noise_scale(
+                budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value
+            )
+            low, high = 0, _MAX_POWER
+            while low < high:
+                middle = (low + high) // 2
+                enough = _TOLERATED_EXCESS * limit / math.sqrt(2.0 * (2**middle + dimension))
+                near = additive_wishart_delta(budget.epsilon, 2**middle, enough, neighbors) <= budget.delta
+                low, high = (low, middle) if near else (middle + 1, high)
+            return 2**low, additive_wishart_scale(budget.epsilon, budget.delta, 2**low, neighbors)
         beyond = self.degrees_of_freedom - dimension
         if not 1 <= beyond <= 2**_MAX_POWER:
             raise InputValueError(
@@ -274,15 +284,3 @@ class AdditiveWishart(Mechanism):
                 f"matrix (features, and one more for count and mean), and at most {dimension + 2**_MAX_POWER}"
             )
         return beyond, additive_wishart_scale(budget.epsilon, budget.delta, beyond, neighbors)
-
-
-def _nearly_best(dimension: int, budget: PrivacyBudget, neighbors: Neighbors) -> tuple[int, float]:
-    """Return the smallest power of two for k − D within 1 % of the least error, and its scale."""
-    limit = gaussian_noise_scale(budget.epsilon, budget.delta, gram_frobenius(neighbors, max(dimension, 2)).value)
-    low, high = 0, _MAX_POWER
-    while low < high:
-        middle = (low + high) // 2
-        enough = _TOLERATED_EXCESS * limit / math.sqrt(2.0 * (2**middle + dimension))
-        near = additive_wishart_delta(budget.epsilon, 2**middle, enough, neighbors) <= budget.delta
-        low, high = (low, middle) if near else (middle + 1, high)
-    return 2**low, additive_wishart_scale(budget.epsilon, budget.delta, 2**low, neighbors)

@@ -283,19 +283,14 @@ class _LastClip:
     lost: float = 0.0
 
 
-def _histogram_share(n_features: int) -> float:
-    """Return the share of the last step's budget for the histogram of norms."""
-    # A tail of c rows is worth a wider clip if its part in the covariance, c/√d, exceeds the noise, which is in
-    # proportion to d: from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
-    return min(_MAX_HISTOGRAM_SHARE, _HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / n_features, 1.5)))
-
-
 def _widened_clip(
     rows: Rows, privacy_filter: PrivacyFilter, planned: _LastClip, ellipsoid: Ellipsoid, *, n_rows: float, mean: bool
 ) -> _LastClip:
     """Return the clip after part of the planned budget paid for a histogram of norms."""
     d = len(ellipsoid.center)
-    share = _histogram_share(d)
+    # A tail of c rows is worth a wider clip if its part in the covariance, c/√d, exceeds the noise, which is in
+    # proportion to d: from c ∝ d^1.5 on. With few features thin tails matter, and the histogram must see them.
+    share = min(_MAX_HISTOGRAM_SHARE, _HISTOGRAM_SHARE * max(1.0, math.pow(10.0 / d, 1.5)))
     for_histogram, rest = PrivacyBudget.zcdp(planned.rho).split(share, 1.0 - share)
     # A row very far out along directions enlarged unchecked only says how far these were enlarged: it is counted apart.
     mapped, edges = MappedRows(rows, privacy_filter, ellipsoid.center, ellipsoid.linear), tail_edges(planned.radius)

@@ -143,18 +143,13 @@ class PaperCoinPress(PaperOptions, CoinPress):
         if self.constants == "practical":
             return super().next_ellipsoid(ellipsoid, release, rules, final=final)
         early, last = self.step_failures(rules.schedule.n_steps)
-        clips = covariance_theory(len(ellipsoid.center), rules.n_rows, early, last)
-        return ridged(ellipsoid, release, rules.n_rows, clips.ridge, early / 3.0)
-
-
-def ridged(ellipsoid: Ellipsoid, release: NoisyStep, n_rows: float, sampling: float, failure: float) -> Ellipsoid:
-    """Return the paper's next ellipsoid, from U = Z₊ + (η + ν)I."""
-    # η is `sampling`; ν bounds the largest eigenvalue of the noise except with probability `failure`.
-    covariance, center = ellipsoid.estimate(release, n_rows)
-    eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-    ridge = sampling + normal_matrix_norm(len(center), failure) * release.gram_scale / n_rows
-    step = eigenvectors.T / np.sqrt(np.maximum(eigenvalues, 0.0) + ridge)[:, None]
-    return Ellipsoid(center, step @ ellipsoid.linear, ellipsoid.evidence, ellipsoid.held, ellipsoid.unchecked)
+        covariance, center = ellipsoid.estimate(release, rules.n_rows)
+        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        # The next ellipsoid is from U = Z₊ + (η + ν)I: η is for sampling, ν bounds the noise's largest eigenvalue.
+        sampling = covariance_theory(len(center), rules.n_rows, early, last).ridge
+        ridge = sampling + normal_matrix_norm(len(center), early / 3.0) * release.gram_scale / rules.n_rows
+        step = eigenvectors.T / np.sqrt(np.maximum(eigenvalues, 0.0) + ridge)[:, None]
+        return Ellipsoid(center, step @ ellipsoid.linear, ellipsoid.evidence, ellipsoid.held, ellipsoid.unchecked)
 
 
 def covariance_theory(n_features: int, n_rows: float, early: float, last: float) -> ClipSquares:

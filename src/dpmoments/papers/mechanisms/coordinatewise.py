@@ -442,11 +442,15 @@ class KarwaVadhanPlan(MeanPlan):
     arithmetic: ClassVar[Arithmetic] = Arithmetic.IDEALIZED
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray:
-        least, n_rows = math.ldexp(self.radius, _MIN_EXPONENT), assumed.n_rows
-        scales = [
-            _likeliest_scale(deviation, self.radius) if self.scale is None else max(self.scale, least)
-            for deviation in assumed.standard_deviations.tolist()
-        ]
+        n_rows, deviations = assumed.n_rows, assumed.standard_deviations
+        if self.scale is not None:
+            scales = [max(self.scale, math.ldexp(self.radius, _MIN_EXPONENT))] * len(deviations)
+        else:
+            # The results of `Coordinate.scale` for normal values of these SDs, without noise.
+            edges = _scale_edges(self.radius)
+            below = 2.0 * scipy.special.ndtr(edges / deviations[:, None]) - 1.0
+            below[:, 0], below[:, -1] = 0.0, 1.0  # values outside the bins are counted in the outermost
+            scales = edges[1:][np.diff(below).argmax(axis=1)].tolist()
         return np.array([examined_noise(self.mean_loss, _half_width(scale, n_rows), n_rows) for scale in scales])
 
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> NoisyMean:
@@ -458,7 +462,17 @@ class KarwaVadhanPlan(MeanPlan):
             scales.append(max(self.scale or 0.0, least))
             if self.scale_loss is not None:
                 scales[-1] = one.scale(self.scale_loss, radius=self.radius)
-            centers.append(self._locate(one, scales[-1]))
+
+            # The middle of a bin as wide as the scale, with many rows.
+            lower, upper, _ = self._bins(scales[-1])
+            middle = one.search(
+                (lower, upper),
+                scales[-1],
+                self.location_loss,
+                lambda histogram, _lower, _upper: histogram.counts,
+                "coordinate-bin",
+            )
+            centers.append(min(max(middle, -self.radius), self.radius))
             widths.append(_half_width(scales[-1], n_rows))
             result.append(one.examined_mean(self.mean_loss, centers[-1], widths[-1]))
 
@@ -469,18 +483,6 @@ class KarwaVadhanPlan(MeanPlan):
         means = np.clip(np.array([one.mean for one in result]), -self.radius, self.radius)
         diagnostics = {"scales": scales, "centers": centers, "half_widths": widths}
         return released_means(self, result, centers, n_rows, means, warnings, diagnostics)
-
-    def _locate(self, coordinate: Coordinate, scale: float) -> float:
-        """Return the middle of a bin of width ``scale`` with many rows."""
-        lower, upper, _ = self._bins(scale)
-        middle = coordinate.search(
-            (lower, upper),
-            scale,
-            self.location_loss,
-            lambda histogram, _lower, _upper: histogram.counts,
-            "coordinate-bin",
-        )
-        return min(max(middle, -self.radius), self.radius)
 
     def _bins(self, scale: float) -> tuple[float, float, Sequence[float]]:
         """Return the ends of the location search and the bin widths, level by level."""
@@ -559,11 +561,3 @@ def _half_width(scale: float, n_rows: float) -> float:
 def _scale_edges(radius: float) -> FloatArray:
     """Return the edges of the bins in which the scale is searched."""
     return radius * np.exp2(np.arange(_MIN_EXPONENT, _MAX_EXPONENT + 1, dtype=np.float64))
-
-
-def _likeliest_scale(deviation: float, radius: float) -> float:
-    """Return the result of :meth:`Coordinate.scale` for normal values of this SD, without noise."""
-    edges = _scale_edges(radius)
-    below = 2.0 * scipy.special.ndtr(edges / deviation) - 1.0
-    below[0], below[-1] = 0.0, 1.0  # values outside the bins are counted in the outermost
-    return float(edges[1:][int(np.argmax(np.diff(below)))])

@@ -39,7 +39,6 @@ from dpmoments.privacy.sensitivity import (
     sum_and_count_l2,
 )
 from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
 Calibration = Literal["tight", "paper"]
@@ -119,7 +118,14 @@ class SpectralPlan(Plan):
     def run(self, rows: Rows, privacy_filter: PrivacyFilter) -> RunResult:
         self.check_rows(rows)
         moments = rows.moments(bits=self.bits)
-        count, total = self._noisy_sum(moments, privacy_filter)
+        count, total, d = self.released_count(moments.count, privacy_filter), None, self.shape.n_features
+        if self.sum_scale is not None:
+            sums, what = moments.sum.astype(object), "sum"  # Python integers: nothing overflows
+            if count is None:
+                sums, what = np.append(sums, moments.count << moments.bits), "sum-and-count"
+            sensitivity = _sum_sensitivity(self.neighbors, d, pure=self.pure)
+            noisy = with_noise(privacy_filter, what, sums, sensitivity, self.sum_scale, bits=self.bits, pure=self.pure)
+            count, total = (float(noisy[d]) if count is None else count), noisy[:d]
         gram = moments.gram.astype(np.float64) * 4.0**-self.bits
         eigenvalues = self._noisy_eigenvalues(gram, count, privacy_filter)
         directions, temperatures = self.draw_directions(gram, eigenvalues, privacy_filter)
@@ -158,27 +164,6 @@ class SpectralPlan(Plan):
             finite_numbers(temperatures, self.rank, "temperatures"),
         )
         return None if model is None else model.to_dict()
-
-    def _noisy_sum(
-        self, moments: ExactMoments, privacy_filter: PrivacyFilter
-    ) -> tuple[float | None, FloatArray | None]:
-        public = self.released_count(moments.count, privacy_filter)
-        if self.sum_scale is None:
-            return public, None
-        sums, what = moments.sum.astype(object), "sum"  # Python integers: nothing overflows
-        if public is None:
-            sums, what = np.append(sums, moments.count << moments.bits), "sum-and-count"
-        noisy = with_noise(
-            privacy_filter,
-            what,
-            sums,
-            _sum_sensitivity(self.neighbors, self.shape.n_features, pure=self.pure),
-            self.sum_scale,
-            bits=self.bits,
-            pure=self.pure,
-        )
-        d = self.shape.n_features
-        return (float(noisy[d]) if public is None else public), noisy[:d]
 
     def _noisy_eigenvalues(self, gram: FloatArray, count: float | None, privacy_filter: PrivacyFilter) -> FloatArray:
         """Return all eigenvalues plus noise, descending, at least 0."""
@@ -387,8 +372,6 @@ def _leaning(gaps: FloatArray, concentrations: FloatArray) -> tuple[FloatArray, 
     return 0.25 * gaps**2 * over, 0.5 * gaps * (1.0 - ratio)
 
 
-Allocation = Literal["gaps", "adaptive", "uniform"]
-
 _FAILURE = 0.05
 """Default failure probability β."""
 
@@ -413,7 +396,9 @@ class IterativeEigenvectorsPlan(SpectralPlan):
             temperatures[:n_paid] = [self.temperature(part) for part in parts]
         law = Directions(tuple(temperatures.tolist()), len(gram))
         drawn = privacy_filter.draw("directions", law, gram, quadratic_form(self.neighbors))
-        return _orthonormal(drawn), temperatures.tolist()
+        # The orthonormal columns nearest to the drawn ones, which are orthonormal up to rounding.
+        basis, triangle = np.linalg.qr(drawn)
+        return basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0), temperatures.tolist()
 
     def _weights(self, eigenvalues: FloatArray, others: FloatArray | None = None) -> FloatArray:
         """Return weights proportional to the directions' budget shares."""
@@ -533,7 +518,7 @@ class IterativeEigenvectors(SpectralMechanism):
     (10, 5.0)
     """
 
-    allocation: Allocation = "gaps"
+    allocation: Literal["gaps", "adaptive", "uniform"] = "gaps"
     rank: int | None = None
     calibration: Calibration = "tight"
     sum_share: float | None = None
@@ -553,12 +538,6 @@ class IterativeEigenvectors(SpectralMechanism):
 
     def n_paid(self, n_features: int) -> int:
         return min(self.rank or n_features, n_features - 1)
-
-
-def _orthonormal(vectors: FloatArray) -> FloatArray:
-    """Return the orthonormal columns nearest to columns that are orthonormal up to rounding."""
-    basis, triangle = np.linalg.qr(vectors)
-    return np.asarray(basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0))
 
 
 @dataclass(frozen=True)

@@ -317,21 +317,19 @@ class OctaveHistogram(NormHistogram):
         from the upper quartile. It is larger if rows above the noise make noise and bias together smaller there.
         """
         of_normal = self.upper_quartile(n_rows) / _UPPER_QUARTILE * normal_clip(noise, n_rows)
-        return max(of_normal, self._seen_radius(power, noise), float(self.edges[0]))
-
-    def _seen_radius(self, power: int, noise: float) -> float:
-        """Return the radius of least noise and bias for the rows above the noise."""
-        occupied = self.occupied
+        least, occupied = max(of_normal, float(self.edges[0])), self.occupied
         present = np.flatnonzero(occupied)
         if len(present) == 0:
-            return 0.0
+            return least
+
+        # The radius of least noise and bias for the rows above the noise.
         farthest = float(self.edges[min(int(present[-1]), len(self.edges) - 1)])
         lower = np.concatenate([self.edges[:1] / 2.0, self.edges])[present] / farthest
         indices = np.minimum(np.outer(lower, _PLACES), 1.0) ** power
         radii = np.exp2(-np.arange(4.0 * len(self.edges)) / 4.0) ** power
         bias = np.maximum(indices[None] - radii[:, None, None], 0.0).mean(axis=2) @ occupied[present]
         best = float(radii[int(np.argmin(np.hypot(noise * radii, bias)))])
-        return farthest * math.pow(best, 1.0 / power)
+        return max(least, farthest * math.pow(best, 1.0 / power))
 
 
 # One column without bounds, from search to clip: the shares of its budget, what was found, and what speaks against it.

@@ -56,9 +56,9 @@ class PrivatePreconditioningPlan(RecursivePlan):
             # Rows are clipped to {x : ‖linear·x‖ ≤ radius}.
             radius = math.sqrt(options.clip_constant * kappa * d * math.log(n_rows / options.failure))
             is_last = len(steps) == self.n_rounds
-            step: Mapping[str, int | bool] = {"last": True} if is_last else {"round": len(steps) + 1}
+            which: Mapping[str, int | bool] = {"last": True} if is_last else {"round": len(steps) + 1}
             mapped = MappedRows(rows, privacy_filter, np.zeros(d), linear)
-            release = mapped.moments(step, budget.rho, radius, mean=False)
+            release = mapped.moments(which, budget.rho, radius, mean=False)
             noise = release.gram_scale / n_rows
             steps.append({"linear": linear.tolist(), "radius": radius, "kappa": kappa, "noise_scale": noise})
             if not is_last:
@@ -67,22 +67,19 @@ class PrivatePreconditioningPlan(RecursivePlan):
         # P⁻¹ M P⁻ᵀ: P, a product of symmetric matrices, is not symmetric itself.
         half = np.linalg.solve(linear, release.gram)
         gram = np.linalg.solve(linear, half.T)
+        edge = spectral_edge(d)
+        warnings: list[Message] = []
+        if any(step["noise_scale"] * edge > step["kappa"] / 10.0 for step in steps[:-1]):
+            warnings.append(Message("rounds-too-noisy"))
+        if n_rows < d:
+            warnings.append(Message("fewer-rows-than-features"))
         return RunResult(
             count=n_rows if self.neighbors.table_size_is_public else None,
             sum=None,
             gram=(gram + gram.T) / 2.0,
-            diagnostics={"steps": steps, "warnings": self._warnings(steps, n_rows)},
+            diagnostics={"steps": steps, "warnings": tuple(warnings)},
             model=release.model(linear, np.zeros(d), self.expected_count_error),
         )
-
-    def _warnings(self, steps: list[dict[str, Any]], n_rows: float) -> tuple[Message, ...]:
-        edge = spectral_edge(self.shape.n_features)
-        result: list[Message] = []
-        if any(step["noise_scale"] * edge > step["kappa"] / 10.0 for step in steps[:-1]):
-            result.append(Message("rounds-too-noisy"))
-        if n_rows < self.shape.n_features:
-            result.append(Message("fewer-rows-than-features"))
-        return tuple(result)
 
 
 @dataclass(frozen=True)

@@ -245,25 +245,22 @@ class _Run:
                 self.radius = _within_range(norm_quantile(histogram, 0.5) or radius)
                 return
             self.clipped(round_cost, identity, radius)
-            if self.settled or radius <= self.resolution:
+            resolution = max(2.0 * _MIN, _RESOLUTION * float(np.abs(self.center).max()))
+            if self.settled or radius <= resolution:
                 self.settled = True
                 return
             self.settled = before is not None and radius > _CALM * before
-
-    @property
-    def resolution(self) -> float:
-        """Radius below which floating point resolves no rows."""
-        return max(2.0 * _MIN, _RESOLUTION * float(np.abs(self.center).max()))
 
     def find_scales(self) -> None:
         """Estimate spreads from noisy squares, in two rounds; no variance is below its noise."""
         if self.d == 1 or self.radius is None:
             return
-        spread = np.full(self.d, self.radius / math.sqrt(self.d))
-        self.spread = spread
+        self.spread = np.full(self.d, self.radius / math.sqrt(self.d))
         for share in (1.0 / 3.0, 2.0 / 3.0):
             cost = share * _SCALES * self.total
-            if self.squares_error(0.5 * cost) > _SCALE_ERROR:
+            # Noise on the mean square of a coordinate of unit spread, clipped at √d.
+            noise_scale = zcdp_noise_scale(0.5 * cost, gram_frobenius(self.neighbors, self.d).value)
+            if noise_scale * self.d / self.n_rows > _SCALE_ERROR:
                 continue
             linear = np.diag(1.0 / self.spread)
             histogram = self.histogram(0.2 * cost, linear, math.sqrt(self.d), 24)
@@ -275,10 +272,6 @@ class _Run:
             variance = sums.squares / self.n_rows - mean**2 + noise**2
             result = self.spread * np.sqrt(np.maximum(variance, sums.squares_scale / self.n_rows))
             self.spread = np.clip(result, _MIN, _MAX)
-
-    def squares_error(self, rho: float) -> float:
-        """Return the noise on the mean square of a coordinate of unit spread, clipped at √d."""
-        return zcdp_noise_scale(rho, gram_frobenius(self.neighbors, self.d).value) * self.d / self.n_rows
 
     def far_rows(self, linear: FloatArray, radius: float) -> tuple[float, bool]:
         """Return the noisy fraction of rows beyond _FAR_ROWS radii, and True if more than noise."""

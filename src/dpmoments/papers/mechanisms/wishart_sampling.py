@@ -84,7 +84,13 @@ class PaddedGramPlan(Plan):
         degrees, padding, floor, diagnostics = self.degrees, self.padding, 0.0, dict[str, Any]()
         if self.mechanism.adaptive:
             bound = self._eigenvalue_bound(exact, privacy_filter)
-            degrees, padding, floor = self._adapt(bound)
+            unit = self.row_norm_square.value
+            floor = max(bound - unit, 0.0)
+            if padding > floor:
+                padding -= floor
+            else:
+                allowed = self.mechanism.most_degrees(self.parts[-1], floor / unit, self.neighbors)
+                degrees, padding = max(allowed, degrees), 0.0
             diagnostics = {"eigenvalue_bound": bound, "degrees_of_freedom": degrees, "padding": padding}
         law: DrawLaw = WishartSampling(degrees, padding, floor, self.mechanism.inverse)
         sensitivity = self.row_norm_square
@@ -130,15 +136,6 @@ class PaddedGramPlan(Plan):
         smallest = float(np.linalg.eigvalsh(exact)[0])
         law = EigenvalueBound(scale, allowance)
         return float(privacy_filter.draw("eigenvalue-bound", law, smallest, sensitivity))
-
-    def _adapt(self, bound: float) -> tuple[int, float, float]:
-        """Return degrees of freedom, padding, and the smallest eigenvalue relied upon."""
-        unit = self.row_norm_square.value
-        floor = max(bound - unit, 0.0)
-        if self.padding > floor:
-            return self.degrees, self.padding - floor, floor
-        allowed = self.mechanism.most_degrees(self.parts[-1], floor / unit, self.neighbors)
-        return max(allowed, self.degrees), 0.0, floor
 
 
 @dataclass(frozen=True)
@@ -190,7 +187,9 @@ class PaddedGram(Mechanism):
             )
         padding, raised = unit * self.padding(parts[-1], degrees, neighbors), 0.0
         if self.smallest_eigenvalue is not None:
-            least = self.least_eigenvalue(budget, degrees, moves, unit)
+            least = moves * raised_wishart_ratio(budget.epsilon, budget.delta, degrees)
+            if self.calibration == "paper":
+                least = max(least, unit * paper_padding(budget, degrees))
             missing = max(least - self.smallest_eigenvalue, 0.0)
             # If little is known, padding all of it by the exact curve needs less than raising and padding the rest.
             if missing < padding:
@@ -208,9 +207,21 @@ class PaddedGram(Mechanism):
         """Return the given degrees of freedom, or the default."""
         if self.degrees_of_freedom is not None:
             return self.degrees_of_freedom
+        # The smallest power of two that nearly minimizes the worst-case error.
         total = unit * (_TYPICAL_ROWS if shape.n_rows is None else shape.n_rows)
-        fewest, padding_stays = dimension + self.fewest_beyond_dimension, not self.subtract_padding
-        return _default_degrees(budget, neighbors, fewest, dimension, total, unit, padding_stays)
+        fewest = dimension + self.fewest_beyond_dimension
+        sensitivity = gram_frobenius(neighbors, max(dimension, 2))
+        noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity.value)
+        tail = -math.log(budget.delta) / budget.epsilon
+
+        def mean_square_error(degrees: int) -> float:
+            padding = unit * (noise * math.sqrt(0.5 * degrees) + tail)
+            spread = (total + dimension * padding) ** 2 + (total + padding) ** 2 + (dimension - 1) * padding**2
+            return spread / degrees + (0.0 if self.subtract_padding else dimension * padding**2)
+
+        choices = [fewest, *(1 << power for power in range(1, MAX_DEGREES.bit_length()) if 1 << power > fewest)]
+        errors = [mean_square_error(degrees) for degrees in choices]
+        return next(d for d, error in zip(choices, errors, strict=True) if error <= _TOLERATED_EXCESS * min(errors))
 
     def padding(self, budget: PrivacyBudget, degrees: int, neighbors: Neighbors) -> float:
         """Return ψ/B² for these degrees of freedom."""
@@ -238,14 +249,6 @@ class PaddedGram(Mechanism):
         root = max(padding * budget.epsilon / 4.0 - 2.0 * log_term, 0.0)
         return min(MAX_DEGREES, math.floor(root**2 / (2.0 * log_term)))
 
-    def least_eigenvalue(self, budget: PrivacyBudget, degrees: int, moves: float, unit: float) -> float:
-        """Return the value to raise small eigenvalues to.
-
-        From the Frobenius sensitivity ``moves`` and ``unit`` B².
-        """
-        least = moves * raised_wishart_ratio(budget.epsilon, budget.delta, degrees)
-        return least if self.calibration == "exact" else max(least, unit * paper_padding(budget, degrees))
-
     def degrees_without_padding(self, budget: PrivacyBudget, least: float, moves: float, unit: float) -> int:
         """Return the most degrees of freedom for which raising to ``least`` suffices, or 0.
 
@@ -262,30 +265,6 @@ def paper_padding(budget: PrivacyBudget, degrees: int) -> float:
     """Return w²/B² of Sheffet (2015), Theorem 3.1: (4/ε)(√(2r ln(4/δ)) + 2 ln(4/δ))."""
     log_term = math.log(4.0 / budget.delta)
     return 4.0 / budget.epsilon * (math.sqrt(2.0 * degrees * log_term) + 2.0 * log_term)
-
-
-def _default_degrees(
-    budget: PrivacyBudget,
-    neighbors: Neighbors,
-    fewest: int,
-    dimension: int,
-    total: float,
-    unit: float,
-    padding_stays: bool,
-) -> int:
-    """Return the smallest power of two that nearly minimizes the worst-case error."""
-    sensitivity = gram_frobenius(neighbors, max(dimension, 2))
-    noise = gaussian_noise_scale(budget.epsilon, budget.delta, sensitivity.value)
-    tail = -math.log(budget.delta) / budget.epsilon
-
-    def mean_square_error(degrees: int) -> float:
-        padding = unit * (noise * math.sqrt(0.5 * degrees) + tail)
-        spread = (total + dimension * padding) ** 2 + (total + padding) ** 2 + (dimension - 1) * padding**2
-        return spread / degrees + (dimension * padding**2 if padding_stays else 0.0)
-
-    choices = [fewest, *(1 << power for power in range(1, MAX_DEGREES.bit_length()) if 1 << power > fewest)]
-    errors = [mean_square_error(degrees) for degrees in choices]
-    return next(d for d, error in zip(choices, errors, strict=True) if error <= _TOLERATED_EXCESS * min(errors))
 
 
 @dataclass(frozen=True)
