@@ -30,7 +30,6 @@ from contracts.faulty_mechanisms import (
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs, noise_epsilon
 from dpmoments.audit.events import (
     Event,
-    _gram_statistics,
     _numbers_of,
     _probability_above,
     best_events,
@@ -289,7 +288,10 @@ def test_statistics_of_a_noisy_matrix_one_by_one() -> None:
     x, y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.6, 0.8])
     first = np.diag([3.0, 1.0, 2.0])
     second = first + np.outer(x, x) - np.outer(y, y)
-    found = _gram_statistics(grams, first, second)
+    upper = np.argwhere(np.triu(np.ones((3, 3))))
+    records = [{f"gram[{i},{j}]": float(gram[i, j]) for i, j in upper} for gram in grams]
+    statistics, names = raw_statistics(records, (), first, second)
+    found = dict(zip(names, statistics.T, strict=True))
     for index, gram in enumerate(grams):
         values, vectors = np.linalg.eigh(gram)
         expected = {

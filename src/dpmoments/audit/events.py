@@ -39,7 +39,30 @@ def raw_statistics(
     # A number that a record lacks counts as smaller than any number; `first` and `second` are the exact Gram matrices.
     values = np.array([[record.get(name, -np.inf) for name in names] for record in records], dtype=np.float64)
     values = values.reshape(len(records), len(names))
-    made = _gram_statistics(noisy_grams(records, len(first)), first, second)
+    grams = noisy_grams(records, len(first))
+    eigenvalues, eigenvectors = np.linalg.eigh(grams)
+    made = {f"eigenvalue {index} of Ĝ": eigenvalues[:, index] for index in range(grams.shape[1])}
+    made["tr Ĝ"] = eigenvalues.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        made["log |det Ĝ|"] = np.log(np.abs(eigenvalues)).sum(axis=1)
+
+    # What separates the two exact matrices.
+    difference = second - first
+    made["⟨Ĝ, difference⟩"] = np.einsum("nij,ij->n", grams, difference)
+    shifts, directions = np.linalg.eigh(difference)
+    moved = np.flatnonzero(np.abs(shifts) > 1e-6)
+    for label, index in zip("uv", moved, strict=False):
+        u = directions[:, index]
+        overlaps = np.einsum("nij,i->nj", eigenvectors, u) ** 2
+        made[f"{label}ᵀĜ{label}"] = np.einsum("nij,i,j->n", grams, u, u)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            made[f"{label}ᵀĜ⁻¹{label}"] = (overlaps / eigenvalues).sum(axis=1)
+        for column, name in ((-1, "leading"), (0, "last")):
+            made[f"overlap of {label} and the {name} eigenvector"] = overlaps[:, column]
+    for label, matrix in (("G₁", first), ("G₂", second)):
+        spread = np.linalg.eigvalsh(grams - matrix)
+        made[f"smallest eigenvalue of Ĝ − {label}"] = spread[:, 0]
+        made[f"largest eigenvalue of Ĝ − {label}"] = spread[:, -1]
     together = np.column_stack([values, *made.values()])
     return np.nan_to_num(together, nan=-_MAX, posinf=_MAX, neginf=-_MAX), (*names, *made)
 
@@ -51,32 +74,6 @@ def noisy_grams(records: Sequence[Record], n_features: int) -> FloatArray:
         name = f"gram[{i},{j}]"
         grams[:, i, j] = grams[:, j, i] = [record.get(name, 0.0) for record in records]
     return np.where(np.isfinite(grams), grams, 0.0)
-
-
-def _gram_statistics(grams: FloatArray, first: FloatArray, second: FloatArray) -> dict[str, FloatArray]:
-    """Return functions of noisy Gram matrices that separate two exact ones."""
-    eigenvalues, eigenvectors = np.linalg.eigh(grams)
-    result = {f"eigenvalue {index} of Ĝ": eigenvalues[:, index] for index in range(grams.shape[1])}
-    result["tr Ĝ"] = eigenvalues.sum(axis=1)
-    with np.errstate(divide="ignore"):
-        result["log |det Ĝ|"] = np.log(np.abs(eigenvalues)).sum(axis=1)
-    difference = second - first
-    result["⟨Ĝ, difference⟩"] = np.einsum("nij,ij->n", grams, difference)
-    shifts, directions = np.linalg.eigh(difference)
-    moved = np.flatnonzero(np.abs(shifts) > 1e-6)
-    for label, index in zip("uv", moved, strict=False):
-        u = directions[:, index]
-        overlaps = np.einsum("nij,i->nj", eigenvectors, u) ** 2
-        result[f"{label}ᵀĜ{label}"] = np.einsum("nij,i,j->n", grams, u, u)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            result[f"{label}ᵀĜ⁻¹{label}"] = (overlaps / eigenvalues).sum(axis=1)
-        for column, name in ((-1, "leading"), (0, "last")):
-            result[f"overlap of {label} and the {name} eigenvector"] = overlaps[:, column]
-    for label, matrix in (("G₁", first), ("G₂", second)):
-        spread = np.linalg.eigvalsh(grams - matrix)
-        result[f"smallest eigenvalue of Ĝ − {label}"] = spread[:, 0]
-        result[f"largest eigenvalue of Ĝ − {label}"] = spread[:, -1]
-    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,7 @@ from dpmoments.privacy.accounting import budget_for_rows
 from dpmoments.privacy.filter import PrivacyFilterError
 from dpmoments.privacy.ledger import Check as Check
 from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.sensitivity import Sensitivity, short_rows_frobenius, short_rows_nuclear
+from dpmoments.privacy.sensitivity import short_rows_frobenius, short_rows_nuclear
 from dpmoments.releases.counts_release import CountsRelease, rules_of_counts
 from dpmoments.releases.group_releases import GroupReleases
 from dpmoments.releases.loading import AnyRelease
@@ -342,18 +342,15 @@ def _calibrated(
         return Check(what, False if same_version else None, f"{stated}: {refusal}")
     if any(agrees(plan, release) for plan in plans):
         return Check(what, True, f"{stated}, recalibrated")
-    if any(_has_smaller_bound(draw.sensitivity) for draw in release.receipt.draws):
-        return Check(what, None, f"{stated}: its sensitivity has a smaller bound since")
+    # The bound of before on rows that are shorter than the constant.
+    of_short_rows = {"gram_frobenius": short_rows_frobenius, "gram_nuclear": short_rows_nuclear}
+    for bound in (draw.sensitivity for draw in release.receipt.draws):
+        now, given = of_short_rows.get(bound.name), dict(bound.arguments)
+        if now is not None and "row_square" in given and now(bound.neighbors, **given).name != bound.name:
+            return Check(what, None, f"{stated}: its sensitivity has a smaller bound since")
     if same_version:
         return Check(what, False, f"{stated}: recalibration gives another result")
     return Check(what, None, f"{stated}: recalibration gives another result; {other_version}")
-
-
-def _has_smaller_bound(sensitivity: Sensitivity) -> bool:
-    """Return True for the bound of before on rows that are shorter than the constant."""
-    now = {"gram_frobenius": short_rows_frobenius, "gram_nuclear": short_rows_nuclear}.get(sensitivity.name)
-    given: dict[str, Any] = dict(sensitivity.arguments)
-    return now is not None and "row_square" in given and now(sensitivity.neighbors, **given).name != sensitivity.name
 
 
 def _run_again(plan: Plan, release: MomentRelease) -> bool:
