@@ -456,8 +456,7 @@ class LevelCoordinates:
         """Return the squared norm of each level, and of "no level" if a row may lack one."""
         step, k = self.steps[block.start], block.size
         if self._is_reduced(block):
-            sizes = _contrast_steps(step, k)
-            return [sum(size**2 for size in sizes[j:]) + (j * sizes[j - 1] if j else 0) ** 2 for j in range(k)]
+            return _squares(block, _contrast_steps(step, k))
         middle = _middle_step(step, k)
         squares = [(step - middle) ** 2 + (k - 1) * middle**2]
         return squares if block.complete else [*squares, k * middle**2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -210,20 +210,6 @@ class _Body:
         return in_order[np.argsort(self.features)]
 
 
-def _bodies(shape: MomentShape, has_count: bool) -> Iterator[_Body]:
-    """Return the bodies that hold rows of this shape."""
-    # A box with a block for each column of levels, and one block of all features.
-    ends = np.cumsum([size for size, _ in shape.columns]).tolist()
-    columns = [(range(end - size, end), edge) for end, (size, edge) in zip(ends, shape.columns, strict=True)]
-    columns.sort(key=lambda column: len(column[0]) > 1)
-    features = tuple(feature for column, _ in columns for feature in column)
-    edges = tuple(edge for column, edge in columns for _ in column)
-    yield _Body(features, edges, tuple(len(column) for column, _ in columns if len(column) > 1), has_count)
-    # One entry at most of each column is not 0, so that the ℓ1 norm of a row of the unit ball is √k or less.
-    d = shape.n_features
-    yield _Body(tuple(range(d)), (math.sqrt(len(columns)),) * d, (d,), has_count)
-
-
 @dataclass(frozen=True)
 class KNormSumsPlan(BoundedSumsPlan):
     """Count and sums in one draw of K-norm noise; the query's unit is 2^−unit_bits of the body."""
@@ -234,11 +220,7 @@ class KNormSumsPlan(BoundedSumsPlan):
     @property
     def noise_scale(self) -> float:
         """Scale of the noise, in units of the body: Δ/ε rounded up."""
-        return noise_scale_for(self.cost, self._sensitivity)
-
-    @property
-    def _sensitivity(self) -> float:
-        return sums_in_body(self.neighbors, self.body.dimension, self.body.blocks).value
+        return noise_scale_for(self.cost, sums_in_body(self.neighbors, self.body.dimension, self.body.blocks).value)
 
     @property
     def _factors(self) -> list[int]:
@@ -374,12 +356,22 @@ class BoundedSums(MeanMechanism):
         return min(plans, key=lambda plan: _error_in_spreads(plan.expected_errors(one_row), shape))
 
     def _k_norm(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> KNormSumsPlan:
-        bodies = _bodies(shape, not shape.count_is_public(neighbors))
-        body = min(bodies, key=lambda body: _error_in_spreads(body.deviations, shape))
+        # A box with a block for each column of levels.
+        ends = np.cumsum([size for size, _ in shape.columns]).tolist()
+        columns = [(range(end - size, end), edge) for end, (size, edge) in zip(ends, shape.columns, strict=True)]
+        columns.sort(key=lambda column: len(column[0]) > 1)
+        features = tuple(feature for column, _ in columns for feature in column)
+        edges = tuple(edge for column, edge in columns for _ in column)
+        blocks = tuple(len(column) for column, _ in columns if len(column) > 1)
+        d, has_count = shape.n_features, not shape.count_is_public(neighbors)
+        box = _Body(features, edges, blocks, has_count)
+        # One entry at most of each column is not 0, so that the ℓ1 norm of a row of the unit ball is √k or less.
+        one_block = _Body(tuple(range(d)), (math.sqrt(len(columns)),) * d, (d,), has_count)
+        body = min(box, one_block, key=lambda body: _error_in_spreads(body.deviations, shape))
         scale = noise_scale_for(budget, sums_in_body(neighbors, body.dimension, body.blocks).value)
         # The finest unit in which the noise can be drawn, but for a factor of 2.
         unit_bits = min(math.frexp(2.0**52 / (body.dimension + 1) / scale)[1] - 2, _MOST_UNIT_BITS)
-        bits = min(choose_bits(scale, shape.n_features), unit_bits - _EDGE_BITS)
+        bits = min(choose_bits(scale, d), unit_bits - _EDGE_BITS)
         if bits < COARSEST_BITS:
             raise budget_too_small(scale)
         return KNormSumsPlan(self, shape, neighbors, budget, bits, body, unit_bits)
