@@ -8,7 +8,7 @@ functionals. It is never stored: a file holds a noise model, which makes it from
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -304,15 +304,14 @@ class NoiseLaw:
             shares.
         """
         check_probability("level", level)
-        deviations = self._count_deviations if of == "count" else self._deviations[of == "diagonal"]
+        if of == "count":
+            deviations = [math.sqrt(float(term.cell_variances(np.array([0]))[0, 0])) for term in self.terms]
+        else:
+            deviations = self._deviations[of == "diagonal"]
         if not any(deviations):
             return GaussianCells().quantile(level, diagonal=True)
         parts = zip(self.terms, deviations, strict=True)
         return sum_quantile(level, tuple((term.family, deviation, of != "cell") for term, deviation in parts))
-
-    @cached_property
-    def _count_deviations(self) -> list[float]:
-        return [math.sqrt(float(term.cell_variances(np.array([0]))[0, 0])) for term in self.terms]
 
     @cached_property
     def _deviations(self) -> tuple[list[float], list[float]]:
@@ -416,7 +415,19 @@ class NoiseLaw:
         )
         caveats = tuple(sorted({*self.caveats, *other.caveats}))
         drawn = self.drawn + other.drawn if self.drawn_part or other.drawn_part else None
-        return NoiseLaw(tuple(_merged([*self.terms, *other.terms])), caveats, rounding, drawn)
+        terms = [*self.terms, *other.terms]
+        plain = [
+            term
+            for term in terms
+            if isinstance(term, NoiseTerm)
+            and isinstance(term.family, GaussianCells)
+            and term.matrix is None
+            and term.exact is None
+        ]
+        if len(plain) > 1:  # normal terms without a matrix become one: their variances add up
+            rest = [term for term in terms if all(term is not one for one in plain)]
+            terms = [NoiseTerm(plain[0].family, np.asarray(sum(term.variances for term in plain))), *rest]
+        return NoiseLaw(tuple(terms), caveats, rounding, drawn)
 
     @property
     def _features(self) -> IntegerArray:
@@ -424,20 +435,3 @@ class NoiseLaw:
 
     def _indices(self, indices: Indices | None) -> IntegerArray:
         return np.arange(self.n_features + 1) if indices is None else np.asarray(indices, dtype=np.int64)
-
-
-def _merged(terms: Iterable[NoiseTerm | ScaleTerm]) -> list[NoiseTerm | ScaleTerm]:
-    """Merge normal terms without a matrix into one: their variances add up."""
-    every = list(terms)
-    plain = [
-        term
-        for term in every
-        if isinstance(term, NoiseTerm)
-        and isinstance(term.family, GaussianCells)
-        and term.matrix is None
-        and term.exact is None
-    ]
-    if len(plain) < 2:
-        return every
-    rest = [term for term in every if all(term is not other for other in plain)]
-    return [NoiseTerm(plain[0].family, np.asarray(sum(term.variances for term in plain))), *rest]

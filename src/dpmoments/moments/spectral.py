@@ -212,7 +212,16 @@ def bulk_and_outlier_eigenvalues(eigenvalues: FloatArray, noise: SpectralNoise, 
     total, assigned, open_weight = np.zeros(d), 0.0, 1.0
     for size in range(d, 0, -1):
         room, mean, within = max(trace - float(above[size]), 0.0), float(means[size - 1]), noise.block(size)
-        stands_out = _outlier_weight(float(eigenvalues[size - 1]) - mean, within, room) if size > 1 else 0.0
+        stands_out = 0.0
+        if size > 1:
+            # The probability that the largest eigenvalue of the bulk is an outlier.
+            unit = math.sqrt(within.variance) * size ** (-2.0 / 3.0)
+            height = float(eigenvalues[size - 1]) - mean
+            beyond = ((height - within.edge) / unit - _OUTLIER_CENTER) / _OUTLIER_WIDTH
+            # An eigenvalue of G stands out only from the threshold on, and none is larger than the trace.
+            threshold = within.threshold
+            can_stand_out = min(1.0, max(0.0, 2.0 * (room / threshold - 1.0))) if threshold > 0.0 else 1.0
+            stands_out = float(scipy.special.expit(beyond)) * can_stand_out
         weight, open_weight = open_weight * (1.0 - stands_out), open_weight * stands_out
         if weight > _NEGLIGIBLE:
             estimate = alone.copy()
@@ -239,16 +248,6 @@ def pooled_spread(deviations: FloatArray, noise: SpectralNoise, largest_trace: f
     possible = largest_trace**2 * (1.0 - 1.0 / len(deviations))
     spread = min(max(observed - noise.energy, 0.0), possible)
     return deviations * (spread / observed)
-
-
-def _outlier_weight(height: float, noise: SpectralNoise, room: float) -> float:
-    """Return the probability that the largest eigenvalue of a bulk is an outlier."""
-    unit = math.sqrt(noise.variance) * noise.size ** (-2.0 / 3.0)
-    beyond = ((height - noise.edge) / unit - _OUTLIER_CENTER) / _OUTLIER_WIDTH
-    # An eigenvalue of G stands out only from the threshold on, and none is larger than the trace.
-    threshold = noise.threshold
-    can_stand_out = min(1.0, max(0.0, 2.0 * (room / threshold - 1.0))) if threshold > 0.0 else 1.0
-    return float(scipy.special.expit(beyond)) * can_stand_out
 
 
 # Bound on the extreme eigenvalues of symmetric normal matrices.
