@@ -426,7 +426,15 @@ def sample_orthonormal_frame(
     while done < schedule.size:
         length = block_size or max(16, eigenvalues.size // 10)
         block = slice(done, min(done + length, schedule.size))
-        coordinates, n_proposals[block] = _draw_block(eigenvalues, schedule[block], rng)
+        left, deflations = eigenvalues, list[_Deflation]()
+        for index in range(block.start, block.stop):
+            direction, n_proposals[index] = sample_bingham_diagonal(schedule[index] * left, None, rng)
+            deflations.append(_deflate(left, direction))
+            left = deflations[-1].eigenvalues
+        # Vector i was drawn in the i-th eigenbasis: carry all later ones back together, one basis at a time.
+        coordinates = np.empty((left.size, 0))
+        for deflation in reversed(deflations):
+            coordinates = np.column_stack([deflation.direction, deflation.lift(coordinates)])
         vectors[:, block] = basis @ coordinates
         done = block.stop
         if done < schedule.size:
@@ -436,24 +444,6 @@ def sample_orthonormal_frame(
             eigenvalues, rotation = _descending(*np.linalg.eigh(0.5 * (restricted + restricted.T)))
             basis = basis @ (complement @ rotation)
     return vectors, n_proposals
-
-
-def _draw_block(
-    eigenvalues: FloatArray, temperatures: FloatArray, rng: np.random.Generator
-) -> tuple[FloatArray, IntArray]:
-    """Draw one vector per temperature."""
-    # Columns are coordinates in the eigenbasis of ``eigenvalues``.
-    deflations: list[_Deflation] = []
-    n_proposals = np.empty(temperatures.size, dtype=np.int64)
-    for step, temperature in enumerate(temperatures):
-        direction, n_proposals[step] = sample_bingham_diagonal(temperature * eigenvalues, None, rng)
-        deflations.append(_deflate(eigenvalues, direction))
-        eigenvalues = deflations[-1].eigenvalues
-    # Vector i was drawn in the i-th eigenbasis: carry all later ones back together, one basis at a time.
-    coordinates = np.empty((eigenvalues.size, 0))
-    for deflation in reversed(deflations):
-        coordinates = np.column_stack([deflation.direction, deflation.lift(coordinates)])
-    return coordinates, n_proposals
 
 
 def _descending(values: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:

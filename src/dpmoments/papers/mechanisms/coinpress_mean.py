@@ -221,7 +221,7 @@ class CoinPressMeanPlan(MeanPlan):
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
     @property
-    def expected_count_error(self) -> float | None:
+    def expected_count_error(self) -> float:
         return first_count_error(self.rho, self.balls is None)
 
     @property

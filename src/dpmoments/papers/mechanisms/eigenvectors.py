@@ -66,8 +66,9 @@ class SpectralPlan(Plan):
     eigenvalue_scale: float
     sum_scale: float | None  # noise scale of every entry of the sum, and of the count
 
+    @staticmethod
     @abstractmethod
-    def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
+    def mean_squares(eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
         """Compute mean squares of the entries of Ĝ − G in the released eigenbasis, shape (d, d)."""
 
     @abstractmethod
@@ -382,8 +383,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
 
     mechanism: IterativeEigenvectors
 
-    def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
-        return projected_cells(eigenvalues, temperatures, variance)
+    mean_squares = staticmethod(projected_cells)
 
     def draw_directions(
         self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter
@@ -546,8 +546,7 @@ class KapralovTalwarPlan(SpectralPlan):
 
     mechanism: KapralovTalwar
 
-    def mean_squares(self, eigenvalues: FloatArray, temperatures: FloatArray, variance: float) -> FloatArray:
-        return subtracted_cells(eigenvalues, temperatures, variance)
+    mean_squares = staticmethod(subtracted_cells)
 
     def draw_directions(
         self, gram: FloatArray, eigenvalues: FloatArray, privacy_filter: PrivacyFilter

@@ -391,7 +391,7 @@ def require_workable_budget(rho: float, shares: Sequence[float] | None) -> None:
 def noise_of_last_step(
     back: FloatArray,
     sums: ClippedSums,
-    count_error: float | None,
+    count_error: float,
     n_rows: float,
     *,
     clipped: float | None,
@@ -410,7 +410,7 @@ def noise_of_last_step(
         with_rounding(
             sums.sum_scale / n_rows * np.sqrt((back * back).sum(axis=1)), sums.rounding * np.abs(back).sum(axis=1)
         ),
-        np.abs(back @ (sums.sum / n_rows)) * ((count_error or 0.0) / n_rows),
+        np.abs(back @ (sums.sum / n_rows)) * (count_error / n_rows),
         clipped=clipped,
         bias_suspected=bias_suspected,
     )

@@ -109,7 +109,7 @@ class VarianceAwarePlan(MeanPlan):
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
 
     @property
-    def expected_count_error(self) -> float | None:
+    def expected_count_error(self) -> float:
         return first_count_error(self.rho, self.shape.n_rows is None)
 
     def expected_errors(self, assumed: NormalRows) -> FloatArray | None:
@@ -182,7 +182,7 @@ class _Run:
     def __init__(self, plan: VarianceAwarePlan, rows: Rows, privacy_filter: PrivacyFilter) -> None:
         self.rows, self.privacy_filter, self.neighbors = rows, privacy_filter, plan.neighbors
         self.n_rows, self.total = count_first(rows, privacy_filter, plan.rho, plan.shape.n_rows)
-        self.count_error, self.d = plan.expected_count_error or 0.0, plan.shape.n_features
+        self.count_error, self.d = plan.expected_count_error, plan.shape.n_features
         self.center, self.spread = np.zeros(self.d), np.ones(self.d)
         self.radius: float | None = None
         self.steps: list[dict[str, Any]] = []
