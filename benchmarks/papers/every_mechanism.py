@@ -129,7 +129,11 @@ def errors(table: Table, plan: Plan, trials: int) -> np.ndarray:
     found = []
     for seed in range(trials):
         noisy = plan.run(table.rows, PrivacyFilter.open(plan, insecure_seed=seed))
-        gram = repaired(plan, noisy.second_moment_sum, n_rows, repair)
+        about_zero = noisy.gram
+        if noisy.center is not None:
+            cross = np.outer(noisy.center, noisy.sum)
+            about_zero = noisy.gram + cross + cross.T + noisy.count * np.outer(noisy.center, noisy.center)
+        gram = repaired(plan, about_zero, n_rows, repair)
         found.append(dpm.metrics.normalized_frobenius_error(gram, table.gram, n_rows=n_rows))
     return np.array(found)
 

@@ -156,7 +156,7 @@ def errors_of_runs(rows: Rows, epsilon: float, size: int) -> tuple[np.ndarray, M
     assert isinstance(plan, KNormSumsPlan)
     generator = insecure_generator(0)
     noisy = [plan.noisy_sums(moments, PrivacyFilter(plan, generator)) for _ in range(size)]
-    of_count = np.abs(exact) * plan.count_deviation
+    of_count = np.abs(exact) * plan.expected_count_error
     law = plan.noise_of_mean(plan.sum_deviations / moments.count, of_count / moments.count)
     return np.array([sums / count - exact for sums, count in noisy]), law
 

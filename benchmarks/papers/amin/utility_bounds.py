@@ -95,7 +95,7 @@ class Table:
         """‖Ĝ − G‖_F/n about 0 and diagnostics."""
         for seed in range(trials):
             noisy = plan.run(self.rows, PrivacyFilter.open(plan, insecure_seed=10_000 + seed))
-            yield float(np.linalg.norm(noisy.second_moment_sum - self.gram)) / self.n_rows, noisy.diagnostics
+            yield float(np.linalg.norm(noisy.gram - self.gram)) / self.n_rows, noisy.diagnostics
 
 
 def loaded() -> dict[str, Dataset]:

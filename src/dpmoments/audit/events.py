@@ -280,8 +280,7 @@ class RepeatedRows(Rows):
         key = (summary.radius, summary.bits)
         if key not in self.remembered:
             self.remembered[key] = super().summarize(summary)
-        remembered: Any = self.remembered[key]
-        return remembered  # type: ignore[no-any-return]
+        return self.remembered[key]  # type: ignore[return-value]
 
 
 def repeated_rows(table: FloatArray, neighbors: Neighbors, schema: Schema | None = None) -> RepeatedRows:

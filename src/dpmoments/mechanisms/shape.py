@@ -609,14 +609,6 @@ class RunResult:
         return from_center if self.center is None else self.center + from_center
 
     @property
-    def second_moment_sum(self) -> FloatArray:
-        """Σ x xᵀ about 0, not repaired, shape (d, d)."""
-        if self.center is None:
-            return self.gram
-        cross = np.outer(self.center, np.asarray(self.sum))
-        return np.asarray(self.gram + cross + cross.T + float(self.count or 0.0) * np.outer(self.center, self.center))
-
-    @property
     def covariance(self) -> FloatArray:
         """Cov(x), not repaired, shape (d, d); needs count and sum."""
         from_center = np.asarray(self.sum) / self.count

@@ -156,8 +156,7 @@ def _gamma_difference_log_tail(x: float, shape: float) -> float:
 
     def log_integrand(u: FloatArray) -> FloatArray:
         y = np.exp(u)
-        value: FloatArray = log_gamma_density(y, shape) + u + scipy.special.log_ndtr(-x / np.sqrt(2.0 * y))
-        return value
+        return np.asarray(log_gamma_density(y, shape) + u + scipy.special.log_ndtr(-x / np.sqrt(2.0 * y)))
 
     # The peak in y is at most near (a + √(a² + x²))/2; far below min(x, x²) the normal factor leaves nothing.
     highest = math.log(10.0 * (shape + x) + 100.0)

@@ -369,7 +369,7 @@ class NoiseLaw:
 
     def count_bound(self, failure: float) -> float:
         """Bound the absolute noise on the count; 0 for none."""
-        self._share(failure, 1)
+        check_probability("failure", failure)
         if self.count_variance == 0.0:
             return 0.0
         reach = -self.quantile(failure / 2.0, of="count")

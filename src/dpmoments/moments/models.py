@@ -201,7 +201,6 @@ def require_entry(holds: Any, entry: str, expected: str) -> None:
         raise InputValueError(f"{entry} of the noise model must be {expected}")
 
 
-_BLOCKS = "sizes of blocks that follow each other"
 _ONE_PER_COORDINATE = "one number per coordinate, finite and not negative"
 
 
@@ -290,7 +289,7 @@ class AdditiveModel(WithOwnCount):
     @classmethod
     def read(cls, name: str, given: dict[str, Any]) -> NoiseModel:
         if "family" in given:
-            raise InputValueError(f"{name} has unknown entries {', '.join(map(str, ['family']))}")
+            raise InputValueError(f"{name} has unknown entries family")
         return super().read(name, {**given, "family": name.removeprefix(cls.name_before_family)})
 
     def __post_init__(self) -> None:
@@ -349,7 +348,7 @@ def _blocks(sizes: FloatArray) -> Iterator[slice]:
     while start < len(sizes):
         stop = start + max(sizes[start], 1.0)
         fits = stop % 1.0 == 0.0 and stop <= len(sizes) and (sizes[start : int(stop)] == sizes[start]).all()
-        require_entry(fits, "block_sizes", _BLOCKS)
+        require_entry(fits, "block_sizes", "sizes of blocks that follow each other")
         if sizes[start] >= 1.0:
             yield slice(start, int(stop))
         start = int(stop)
@@ -660,8 +659,7 @@ class MeanModel(Record):
     @property
     def standard_deviations(self) -> FloatArray:
         """SDs of both kinds of noise together, shape (d,)."""
-        together: FloatArray = np.hypot(self.deviations, self.count_deviations)
-        return together
+        return np.asarray(np.hypot(self.deviations, self.count_deviations))
 
     def half_widths(self, level: float) -> FloatArray:
         """Return bounds within which each coordinate's noise stays with probability ``level``."""
@@ -677,8 +675,7 @@ class MeanModel(Record):
         larger = np.maximum(self.deviations, self.count_deviations)
         smaller = np.minimum(self.deviations, self.count_deviations)
         pairs = zip(larger.tolist(), smaller.tolist(), strict=True)
-        widths: FloatArray = larger * np.array([_laplace_half_width(level, *pair) for pair in pairs])
-        return widths
+        return np.asarray(larger * np.array([_laplace_half_width(level, *pair) for pair in pairs]))
 
 
 def _laplace_half_width(level: float, larger: float, smaller: float) -> float:

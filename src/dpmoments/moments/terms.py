@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy
@@ -203,11 +203,11 @@ class NoiseTerm:
         """Return Var(aᵀN a − Σ s_f N_ff) of P vectors a and s, each (P, n), shape (P,)."""
         if self._own_cells is None:
             result, step = np.empty(len(vectors)), max(1, _MAX_ENTRIES // self.size**2)
-            every, own = np.arange(self.size), np.arange(self.size)
+            every = np.arange(self.size)
             for start in range(0, len(vectors), step):
                 part = slice(start, start + step)
                 weights = vectors[part, :, None] * vectors[part, None, :]
-                weights[:, own, own] -= subtracted[part]
+                weights[:, every, every] -= subtracted[part]
                 result[part] = self.variance(np.broadcast_to(every, (len(weights), self.size)), weights)
             return np.maximum(result, 0.0)  # differences of large numbers may be below 0 by rounding
         cells, first, second = self._own_cells
@@ -538,7 +538,8 @@ class ScaleTerm:
     right: FloatArray
     common: FloatArray
     common_variance: float = 0.0
-    family: CellFamily = field(default_factory=GaussianCells)
+
+    family: ClassVar[CellFamily] = GaussianCells()
 
     def __post_init__(self) -> None:
         for array in (self.variances, self.left, self.right, self.common):

@@ -76,10 +76,9 @@ class MeanPlan(CalibratedPlan[NoisyMean]):
     def count_of(self, rows: Rows, privacy_filter: PrivacyFilter) -> float:
         """Return the number of rows to divide by."""
         # Exact if public, else paid for by `count_loss`.
-        if self.count_loss is None and not self.count_is_public:
-            raise AssertionError("no draw was planned for the private number of rows: a defect, please report it")
         n_rows = self.released_count(rows.count(), privacy_filter)
-        assert n_rows is not None
+        if n_rows is None:
+            raise AssertionError("no draw was planned for the private number of rows: a defect, please report it")
         return n_rows
 
 
@@ -168,15 +167,11 @@ class BoundedSumsPlan(MeanPlan):
 
     @property
     @abstractmethod
-    def count_deviation(self) -> float:
+    def expected_count_error(self) -> float:
         """Noise SD of the number of rows, 0 if it is public."""
 
-    @property
-    def expected_count_error(self) -> float:
-        return self.count_deviation
-
     def expected_errors(self, assumed: NormalRows) -> FloatArray:
-        of_count = self.count_deviation * math.sqrt(_MEAN_SQUARE / self.shape.n_features)
+        of_count = self.expected_count_error * math.sqrt(_MEAN_SQUARE / self.shape.n_features)
         return np.hypot(self.sum_deviations, of_count) / assumed.n_rows
 
 
@@ -242,7 +237,7 @@ class KNormSumsPlan(BoundedSumsPlan):
         return self.noise_scale * replace(self.body, edges=tuple(edges.tolist())).deviations
 
     @property
-    def count_deviation(self) -> float:
+    def expected_count_error(self) -> float:
         in_rows = math.ldexp(self.noise_scale, self.unit_bits) / self._count_factor
         return in_rows * math.sqrt(KNormCells(self.body.dimension).variance) if self.body.has_count else 0.0
 
@@ -252,7 +247,7 @@ class KNormSumsPlan(BoundedSumsPlan):
         n_rows = max(1.0, float(round(noisy_rows)))
         mean = np.clip(sums / n_rows, *rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds))
         of_sums = with_rounding(self.sum_deviations / n_rows, 0.5 * 2.0**-self.bits)
-        deviations = of_sums, np.abs(mean) * self.count_deviation / n_rows
+        deviations = of_sums, np.abs(mean) * self.expected_count_error / n_rows
         return NoisyMean(mean, n_rows, {"warnings": ()}, self.noise_of_mean(*deviations))
 
     def noisy_sums(self, moments: ExactMoments, privacy_filter: PrivacyFilter) -> tuple[FloatArray, float]:
@@ -302,7 +297,7 @@ class GaussianSumsPlan(BoundedSumsPlan):
         return np.full(self.shape.n_features, self._scale)
 
     @property
-    def count_deviation(self) -> float:
+    def expected_count_error(self) -> float:
         for_count, _ = self._parts
         return 0.0 if for_count is None else count_error(for_count)
 
@@ -316,7 +311,7 @@ class GaussianSumsPlan(BoundedSumsPlan):
         sums = with_gaussian_noise(privacy_filter, "sum", moments.sum, of_row, self._scale, bits=self.bits)
         mean = np.clip(sums / n_rows, *rows.schema.encoding(mean=True).values_in_ball(*rows.schema.feature_bounds))
         noise = with_rounding(self.sum_deviations / n_rows, 0.5 * 2.0**-self.bits)
-        law = MeanModel("gaussian", noise, np.abs(mean) * self.count_deviation / n_rows)
+        law = MeanModel("gaussian", noise, np.abs(mean) * self.expected_count_error / n_rows)
         return NoisyMean(mean, n_rows, {"warnings": ()}, law)
 
 

@@ -96,8 +96,7 @@ class Evidence:
             return np.full(directions.shape[1], False)
         least = _VISIBLE * math.sqrt(2.0 * len(directions))
         seen = [_forms(directions, one.covariance) / _forms(directions, one.noise) for one in self.observations]
-        together: BoolArray = np.mean(seen, axis=0) > least
-        return together
+        return np.asarray(np.mean(seen, axis=0) > least)
 
     def held(self, now: Observation) -> FloatArray:
         """Return a positive semi-definite lower limit for the covariance."""

@@ -157,8 +157,7 @@ class Center:
 
 def share_of(whole: PrivacyBudget, share: float) -> PrivacyBudget:
     """Return a share of a budget in ε or ρ, rounded down."""
-    part: PrivacyBudget = whole.split(share, 1.0 - share)[0]
-    return part
+    return whole.split(share, 1.0 - share)[0]
 
 
 @dataclass(frozen=True, slots=True)
