@@ -32,7 +32,7 @@ from benchmarks.practice.comparison.contenders import spectral_repair
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors

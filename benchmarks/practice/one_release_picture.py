@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -28,7 +28,7 @@ from benchmarks.practice.regression.vector_noise import gaussian_distance, vecto
 from scipy import optimize, stats
 
 import dpmoments as dpm
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta
 from dpmoments.privacy.unit import Neighbors

@@ -1,5 +1,6 @@
 """Public tables: bundled or fetched safely, cleaned correctly, described by public knowledge."""
 
+import doctest
 import hashlib
 import http.client
 import http.server
@@ -25,10 +26,8 @@ from tools import bundle_datasets
 from dpmoments import datasets
 from dpmoments import datasets as tables
 from dpmoments.datasets import Dataset
-from dpmoments.papers import datasets as files
-from dpmoments.papers import datasets as genetic_components
-from dpmoments.papers import datasets as papers_datasets
-from dpmoments.papers.datasets import PublishedFile
+from benchmarks.papers import datasets as papers_datasets
+from benchmarks.papers.datasets import PublishedFile
 from dpmoments.schema import Boolean, Categorical, Numeric, Schema
 from support.said import refused
 
@@ -39,20 +38,20 @@ CONTENT = b"a file\nof two lines\n"
 FILE = PublishedFile("small.data", "https://archive.invalid/small.data", hashlib.md5(CONTENT).hexdigest())
 
 # The real files, where the machine has them: the folder named by the variable when the tests start.
-REAL_FOLDER = os.environ.get(files._FOLDER_VARIABLE, "")
+REAL_FOLDER = os.environ.get(papers_datasets._FOLDER_VARIABLE, "")
 URLOPEN = urllib.request.urlopen
 
 
 def real(*names: str) -> pytest.MarkDecorator:
     present = bool(REAL_FOLDER) and all((Path(REAL_FOLDER) / name).is_file() for name in names)
-    return pytest.mark.skipif(not present, reason=f"needs {names} in the folder {files._FOLDER_VARIABLE}")
+    return pytest.mark.skipif(not present, reason=f"needs {names} in the folder {papers_datasets._FOLDER_VARIABLE}")
 
 
 @pytest.fixture(autouse=True)
 def _isolated(monkeypatch, tmp_path):
     """An empty cache, no chosen folder, and a network that no test reaches by accident."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv(files._FOLDER_VARIABLE, raising=False)
+    monkeypatch.delenv(papers_datasets._FOLDER_VARIABLE, raising=False)
 
     def refuse(url, timeout):
         raise AssertionError(f"a test tried to reach {url} (timeout {timeout})")
@@ -62,7 +61,7 @@ def _isolated(monkeypatch, tmp_path):
 
 @pytest.fixture
 def real_files(monkeypatch):
-    monkeypatch.setenv(files._FOLDER_VARIABLE, REAL_FOLDER)
+    monkeypatch.setenv(papers_datasets._FOLDER_VARIABLE, REAL_FOLDER)
 
 
 class Network:
@@ -93,8 +92,8 @@ def network(monkeypatch):
 
 def test_a_download_is_checked_cached_and_not_repeated(network, tmp_path):
     fake = network(CONTENT)
-    assert files.load(FILE) == CONTENT
-    assert files.load(FILE) == CONTENT
+    assert papers_datasets.load(FILE) == CONTENT
+    assert papers_datasets.load(FILE) == CONTENT
     assert len(fake.asked) == 1
     url, timeout = fake.asked[0]
     assert url == FILE.url
@@ -106,7 +105,7 @@ def test_a_download_is_checked_cached_and_not_repeated(network, tmp_path):
 def test_a_wrong_download_is_refused_and_not_stored(network, tmp_path):
     network(CONTENT + b"x")
     with refused("; nothing was stored; try again later, or save the"):
-        files.load(FILE)
+        papers_datasets.load(FILE)
     assert not (tmp_path / "cache").exists()
 
 
@@ -116,7 +115,7 @@ def test_a_wrong_cached_file_is_refused_not_replaced(network, tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"")
     with refused("; remove it, or put the published file in its place"):
-        files.load(FILE)
+        papers_datasets.load(FILE)
     assert path.read_bytes() == b""
     assert fake.asked == []
 
@@ -134,13 +133,13 @@ def test_a_wrong_cached_file_is_refused_not_replaced(network, tmp_path):
 def test_without_network_the_error_says_what_to_place_where(network, failure, tmp_path):
     network(failure)
     with pytest.raises(ConnectionError) as caught:
-        files.load(FILE)
+        papers_datasets.load(FILE)
     message = str(caught.value)
-    for part in (FILE.url, str(tmp_path / "cache" / "dpmoments" / "small.data"), files._FOLDER_VARIABLE):
+    for part in (FILE.url, str(tmp_path / "cache" / "dpmoments" / "small.data"), papers_datasets._FOLDER_VARIABLE):
         assert part in message
 
 
-POPRES = (genetic_components._COMPONENTS, genetic_components._EIGENVALUES, genetic_components._COLORS)
+POPRES = (papers_datasets._COMPONENTS, papers_datasets._EIGENVALUES, papers_datasets._COLORS)
 
 
 # ---- the tables ----
@@ -335,7 +334,7 @@ def publisher(monkeypatch):
         for attribute, source in zip(("_COMPONENTS", "_EIGENVALUES", "_COLORS"), POPRES, strict=True):
             there = f"http://127.0.0.1:{server.server_port}/{source.name}"
             content = hashlib.md5(Publisher.answers[f"/{source.name}"]).hexdigest()
-            monkeypatch.setattr(genetic_components, attribute, replace(source, url=there, md5=content))
+            monkeypatch.setattr(papers_datasets, attribute, replace(source, url=there, md5=content))
         yield monkeypatch
         server.shutdown()
 
@@ -368,14 +367,14 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
     ],
 )
 def test_what_is_wrong_with_a_fetched_file_is_said(publisher, tmp_path, fault, error, words):
-    source = genetic_components._COMPONENTS
+    source = papers_datasets._COMPONENTS
     if fault == "gone":
         Publisher.answers = {}
     elif fault == "changed":
         Publisher.answers["/popres.eigs"] += b"one line more\n"
     else:
         url = f"{source.url}cut" if fault == "cut" else "http://127.0.0.1:9/popres.eigs"  # nobody listens at port 9
-        publisher.setattr(genetic_components, "_COMPONENTS", replace(source, url=url))
+        publisher.setattr(papers_datasets, "_COMPONENTS", replace(source, url=url))
     with refused(words, error):
         papers_datasets.popres()
     assert not (tmp_path / "cache").exists()
@@ -686,3 +685,8 @@ def test_every_source_is_https_with_an_md5():
     for source in POPRES:
         assert source.url.startswith("https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/")
         assert len(source.md5) == 32
+
+
+def test_the_examples_of_the_papers_tables_are_true():
+    assert doctest.testmod(papers_datasets).attempted > 5
+    assert doctest.testmod(papers_datasets, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0

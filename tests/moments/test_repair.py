@@ -26,7 +26,7 @@ from dpmoments.moments.spectral import (
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 from dpmoments.papers.models import WishartCells
 from dpmoments.papers.repairs import shrink
 from dpmoments.papers.sampling import wishart

@@ -39,7 +39,7 @@ from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.repair import Repair
 from dpmoments.papers import bounds
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress, covariance_theory
 from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian, PaperLaplace, RegimeRule
 from dpmoments.papers.mechanisms.private_preconditioning import _shares

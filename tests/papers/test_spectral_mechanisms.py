@@ -11,7 +11,7 @@ import dpmoments as dpm
 import dpmoments.privacy.sampling as sampling
 from contracts.cases import run_plan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.datasets import amin_synthetic
+from benchmarks.papers.datasets import amin_synthetic
 from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.eigenvectors import temperature
 from dpmoments.papers.sphere import sample_bingham

@@ -23,7 +23,7 @@ from benchmarks.pages import EVIDENCE, write_part
 from dpmoments.datasets import Dataset
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.datasets import standardized_unit_rows
+from benchmarks.papers.datasets import standardized_unit_rows
 from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter

@@ -9,7 +9,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.practice.tables import Made, chosen, made
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 
 
 def of_collection(name: str) -> Callable[[], Made | None]:

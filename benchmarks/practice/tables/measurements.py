@@ -9,7 +9,7 @@ import pyarrow as pa
 import dpmoments as dpm
 from benchmarks.practice.tables.entry import Entry, Made
 from dpmoments.datasets import Dataset
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 
 # Measurements in physics, chemistry and medicine, as bundled with this library and scikit-learn; POPRES.
 

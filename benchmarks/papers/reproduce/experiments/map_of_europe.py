@@ -16,7 +16,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance, rotation
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 
 __all__ = ["measure", "people", "private_components"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.papers.reproduce.declaration import Method, Point
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 
 __all__ = ["measure", "released_mean"]
 

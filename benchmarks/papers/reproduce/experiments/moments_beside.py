@@ -24,7 +24,7 @@ from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.repair import Repair
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.eigenvectors import RegimeRule
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator

@@ -12,7 +12,7 @@ from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.datasets import Dataset
-from dpmoments.papers import datasets as papers_datasets
+from benchmarks.papers import datasets as papers_datasets
 
 __all__ = ["LOADERS", "NORMALIZATIONS", "SCALINGS", "SYNTHETIC", "summed", "table"]
 
