@@ -25,6 +25,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.amin.table import EPSILONS, repaired
 from benchmarks.papers.amin.utility_bounds import Table
@@ -32,7 +33,6 @@ from benchmarks.practice.comparison.contenders import spectral_repair
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
-from benchmarks.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.practice.regression import adassp as adassp_module
 from benchmarks.practice.regression.__main__ import OURS, PEERS, Row, loss_lines, summary_lines, table_lines
 from benchmarks.practice.regression.adassp import adassp, noisy_statistics
@@ -28,7 +29,6 @@ from benchmarks.practice.regression.vector_noise import gaussian_distance, vecto
 from scipy import optimize, stats
 
 import dpmoments as dpm
-from benchmarks.papers import datasets as papers_datasets
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_delta
 from dpmoments.privacy.unit import Neighbors

@@ -19,15 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
+from benchmarks.papers.datasets import PublishedFile
 from scipy import stats
 from tools import bundle_datasets
 
 from dpmoments import datasets
 from dpmoments import datasets as tables
 from dpmoments.datasets import Dataset
-from benchmarks.papers import datasets as papers_datasets
-from benchmarks.papers.datasets import PublishedFile
 from dpmoments.schema import Boolean, Categorical, Numeric, Schema
 from support.said import refused
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.papers import datasets as papers_datasets
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
@@ -26,7 +27,6 @@ from dpmoments.moments.spectral import (
     possible_eigenvalues,
     rotation_invariant_eigenvalues,
 )
-from benchmarks.papers import datasets as papers_datasets
 from dpmoments.papers.models import WishartCells
 from dpmoments.papers.repairs import shrink
 from dpmoments.papers.sampling import wishart

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3, log_mean_proposals, temperatures
 from benchmarks.papers.amin.misprinted_bingham import mean_proposals, successive_directions
 from benchmarks.papers.amin.table import repaired
@@ -39,7 +40,6 @@ from dpmoments.mechanisms.means import CoinPressMean
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.repair import Repair
 from dpmoments.papers import bounds
-from benchmarks.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress, covariance_theory
 from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian, PaperLaplace, RegimeRule
 from dpmoments.papers.mechanisms.private_preconditioning import _shares

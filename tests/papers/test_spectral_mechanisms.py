@@ -5,13 +5,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from benchmarks.papers.datasets import amin_synthetic
 from numpy.testing import assert_allclose
 
 import dpmoments as dpm
 import dpmoments.privacy.sampling as sampling
 from contracts.cases import run_plan
 from dpmoments.mechanisms.shape import MomentShape
-from benchmarks.papers.datasets import amin_synthetic
 from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.eigenvectors import temperature
 from dpmoments.papers.sphere import sample_bingham

@@ -8,6 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from benchmarks.papers.amin.utility_bounds import error_bound_on, released_error_bound, temperatures_at_least
 from scipy import stats
 
 from dpmoments.mechanisms.shape import MomentShape
@@ -167,17 +168,17 @@ def plan_for(budget: PrivacyBudget, neighbors: Neighbors, mean: bool, **options:
 )
 def test_the_bounds_hold_on_runs(budget: PrivacyBudget, neighbors: Neighbors, mean: bool, options: Any) -> None:
     plan, trials, failure = plan_for(budget, neighbors, mean, **options), 60, 0.2
-    beforehand = plan.error_bound_on(SPECTRUM, failure)
+    beforehand = error_bound_on(plan, SPECTRUM, failure)
     over_prior = over_released = 0
     for error, diagnostics in runs(plan, trials):
         over_prior += error > beforehand
-        over_released += error > plan.released_error_bound(diagnostics, failure)
+        over_released += error > released_error_bound(plan, diagnostics, failure)
         reach = largest_noise(plan.eigenvalue_scale, 5, 1e-9, kind="laplace" if plan.pure else "gaussian")
         noisy = np.array(diagnostics["eigenvalues"])
         drawn = np.array(diagnostics["temperatures"])
-        assert (plan.temperatures_at_least(noisy, noisy) <= drawn).all()
-        assert (plan.temperatures_at_least(noisy, noisy) >= (1.0 - 1e-9) * drawn)[: plan.rank - 1].all()
-        assert (plan.temperatures_at_least(np.maximum(noisy - reach, 0.0), noisy + reach) <= drawn).all()
+        assert (temperatures_at_least(plan, noisy, noisy) <= drawn).all()
+        assert (temperatures_at_least(plan, noisy, noisy) >= (1.0 - 1e-9) * drawn)[: plan.rank - 1].all()
+        assert (temperatures_at_least(plan, np.maximum(noisy - reach, 0.0), noisy + reach) <= drawn).all()
     assert within(over_prior, trials, failure)
     assert within(over_released, trials, failure)
 

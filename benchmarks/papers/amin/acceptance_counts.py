@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.misprinted_bingham import printed_envelope, printed_law, successive_directions
 from dpmoments import datasets
-from benchmarks.papers import datasets as papers_datasets
 from dpmoments.papers.sphere import envelope_parameter, sample_bingham_diagonal
 
 PAGE = EVIDENCE / "misprinted-bingham.md"

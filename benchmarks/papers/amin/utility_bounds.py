@@ -9,8 +9,9 @@ one core.
 from __future__ import annotations
 
 import argparse
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,12 +21,15 @@ from scipy import stats
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.papers.datasets import standardized_unit_rows
 from dpmoments.datasets import Dataset
 from dpmoments.mechanisms.base import Plan
+from dpmoments.mechanisms.lattice_noise import count_scale
 from dpmoments.mechanisms.shape import MomentShape
-from benchmarks.papers.datasets import standardized_unit_rows
+from dpmoments.papers.bounds.arguments import Constants, NoiseKind
+from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
 from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
-from dpmoments.privacy.budget import PrivacyBudget
+from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import ExactMoments
@@ -117,6 +121,66 @@ def synthetic(n_rows: int, n_features: int, decay: float) -> Table:
     return Table(name, rows, dpm.Schema.unit_ball(n_features), Neighbors.REPLACE_ONE, mean=False)
 
 
+def temperatures_at_least(plan: IterativeEigenvectorsPlan, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """What the temperatures of a run are at least, for noisy eigenvalues in [low, high], shape (rank,)."""
+    result = np.zeros(plan.rank)
+    if plan.direction_budget is None:
+        return result
+    n_paid = min(plan.rank, len(low) - 1)
+    least, most = plan.weights(low, high)[:n_paid], plan.weights(high, low)[:n_paid]
+    shares = least / (least + (most.sum() - most))
+    whole = plan.temperature(plan.direction_budget)
+    result[:n_paid] = whole * (shares if plan.pure else np.sqrt(shares)) * (1.0 - 2.0**-40)
+    return result
+
+
+def error_bound_on(
+    plan: IterativeEigenvectorsPlan, eigenvalues: np.ndarray, failure: float, *, constants: Constants = "sharp"
+) -> float:
+    """Theorem 2: ‖G − Ĝ‖_F is at most this, but with probability ``failure``, for these descending eigenvalues of G."""
+    kind, off = noise_kind(plan), slack(plan, 0.05 * failure)
+    reach = largest_noise(plan.eigenvalue_scale, len(eigenvalues), 0.25 * failure, kind=kind) + off
+    low, high = np.maximum(eigenvalues - reach, 0.0), eigenvalues + reach
+    temperatures, scale = temperatures_at_least(plan, low, high), plan.eigenvalue_scale
+    return eigenvector_release_error(
+        eigenvalues, temperatures, scale, 0.7 * failure, slack=off, kind=kind, constants=constants
+    )
+
+
+def released_error_bound(
+    plan: IterativeEigenvectorsPlan, diagnostics: Mapping[str, Any], failure: float, *, constants: Constants = "sharp"
+) -> float:
+    """Corollary 1: the same from a run's ``diagnostics``."""
+    public = plan.shape.n_rows if plan.count_is_public else None
+    return released_eigenvector_error(
+        diagnostics["eigenvalues"],
+        diagnostics["temperatures"],
+        plan.eigenvalue_scale,
+        0.95 * failure,
+        most=math.inf if public is None else float(public),
+        slack=slack(plan, 0.05 * failure),
+        kind=noise_kind(plan),
+        constants=constants,
+    )
+
+
+def noise_kind(plan: IterativeEigenvectorsPlan) -> NoiseKind:
+    return "laplace" if plan.pure else "gaussian"
+
+
+def slack(plan: IterativeEigenvectorsPlan, failure: float) -> float:
+    """What rounding, and a clip at a noisy count, may add to the errors of eigenvalues."""
+    rounding = 2.0 * math.sqrt(plan.shape.n_features) * 4.0**-plan.bits
+    if plan.count_is_public:
+        return rounding
+    if plan.sum_scale is not None:
+        return rounding + largest_noise(plan.sum_scale, 1, failure, kind=noise_kind(plan)) + 1.0
+    if plan.count_loss is None:
+        return rounding
+    kind: NoiseKind = "laplace" if plan.count_loss.kind is BudgetKind.PURE else "gaussian"
+    return rounding + largest_noise(count_scale(plan.count_loss), 1, failure, kind=kind) + 1.0
+
+
 def bounds(trials: int) -> list[str]:
     """Bound over measured error: of the median error and of the largest, and how often the error was above."""
     tables = [unit_rows(name, data) for name, data in loaded().items()]
@@ -137,10 +201,10 @@ def bounds(trials: int) -> list[str]:
                 assert isinstance(plan, IterativeEigenvectorsPlan)
                 found = list(table.runs(plan, runs))
                 errors = np.array([error for error, _ in found])
-                prior = plan.error_bound_on(table.eigenvalues, FAILURE) / n / errors
-                paper = plan.error_bound_on(table.eigenvalues, FAILURE, constants="paper") / n / errors
-                of = [plan.released_error_bound(diagnostics, FAILURE) for _, diagnostics in found]
-                of_paper = [plan.released_error_bound(one, FAILURE, constants="paper") for _, one in found]
+                prior = error_bound_on(plan, table.eigenvalues, FAILURE) / n / errors
+                paper = error_bound_on(plan, table.eigenvalues, FAILURE, constants="paper") / n / errors
+                of = [released_error_bound(plan, diagnostics, FAILURE) for _, diagnostics in found]
+                of_paper = [released_error_bound(plan, one, FAILURE, constants="paper") for _, one in found]
                 released, released_paper = np.array(of) / n / errors, np.array(of_paper) / n / errors
                 over, over_released = int((prior < 1.0).sum()), int((released < 1.0).sum())
                 above, total = above + int(((prior < 1.0) | (released < 1.0)).sum()), total + runs

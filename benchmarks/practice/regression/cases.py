@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.practice.tables import Made, chosen, made
 from benchmarks.papers import datasets as papers_datasets
+from benchmarks.practice.tables import Made, chosen, made
 
 
 def of_collection(name: str) -> Callable[[], Made | None]:

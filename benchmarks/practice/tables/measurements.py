@@ -7,9 +7,9 @@ import pandas as pd
 import pyarrow as pa
 
 import dpmoments as dpm
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.practice.tables.entry import Entry, Made
 from dpmoments.datasets import Dataset
-from benchmarks.papers import datasets as papers_datasets
 
 # Measurements in physics, chemistry and medicine, as bundled with this library and scikit-learn; POPRES.
 

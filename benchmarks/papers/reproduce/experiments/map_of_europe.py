@@ -14,9 +14,9 @@ from functools import cache
 import numpy as np
 
 import dpmoments as dpm
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance, rotation
-from benchmarks.papers import datasets as papers_datasets
 
 __all__ = ["measure", "people", "private_components"]
 

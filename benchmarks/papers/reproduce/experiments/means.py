@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers import datasets as papers_datasets
+from benchmarks.papers.reproduce.declaration import Method, Point
 
 __all__ = ["measure", "released_mean"]
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 import dpmoments as dpm
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.table import repaired
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments import tables
@@ -24,7 +25,6 @@ from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.repair import Repair
-from benchmarks.papers import datasets as papers_datasets
 from dpmoments.papers.mechanisms.eigenvectors import RegimeRule
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator

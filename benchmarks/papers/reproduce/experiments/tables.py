@@ -8,11 +8,11 @@ from functools import cache, lru_cache, partial
 import numpy as np
 
 import dpmoments as dpm
+from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.summed_once import SummedOnce
 from dpmoments import datasets
 from dpmoments.datasets import Dataset
-from benchmarks.papers import datasets as papers_datasets
 
 __all__ = ["LOADERS", "NORMALIZATIONS", "SCALINGS", "SYNTHETIC", "summed", "table"]
 

@@ -21,10 +21,8 @@ from dpmoments.base.message import Message
 from dpmoments.base.values import FloatArray, finite_numbers
 from dpmoments.mechanisms.additive import MAX_NOISE, Gaussian, GaussianNoise, Laplace, Noise, choose_bits
 from dpmoments.mechanisms.base import Mechanism, Plan
-from dpmoments.mechanisms.lattice_noise import count_scale, noise_deviation, noise_scale_for, with_noise
+from dpmoments.mechanisms.lattice_noise import noise_deviation, noise_scale_for, with_noise
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.papers.bounds.arguments import Constants, NoiseKind
-from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
 from dpmoments.papers.laws import Directions
 from dpmoments.papers.models import ReleasedBasisModel
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -373,10 +371,6 @@ def _leaning(gaps: FloatArray, concentrations: FloatArray) -> tuple[FloatArray, 
     return 0.25 * gaps**2 * over, 0.5 * gaps * (1.0 - ratio)
 
 
-_FAILURE = 0.05
-"""Default failure probability β."""
-
-
 @dataclass(frozen=True)
 class IterativeEigenvectorsPlan(SpectralPlan):
     """Calibrated :class:`IterativeEigenvectors`."""
@@ -391,7 +385,7 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         temperatures = np.zeros(self.rank)
         if self.direction_budget is not None:
             n_paid = min(self.rank, len(gram) - 1)  # the last direction is fixed up to its sign by the others
-            weights = self._weights(eigenvalues)[:n_paid]
+            weights = self.weights(eigenvalues)[:n_paid]
             parts = self.direction_budget.split(*map(float, weights))
             temperatures[:n_paid] = [self.temperature(part) for part in parts]
         law = Directions(tuple(temperatures.tolist()), len(gram))
@@ -400,8 +394,9 @@ class IterativeEigenvectorsPlan(SpectralPlan):
         basis, triangle = np.linalg.qr(drawn)
         return basis * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0), temperatures.tolist()
 
-    def _weights(self, eigenvalues: FloatArray, others: FloatArray | None = None) -> FloatArray:
+    def weights(self, eigenvalues: FloatArray, others: FloatArray | None = None) -> FloatArray:
         """Return weights proportional to the directions' budget shares."""
+        # A direction's own eigenvalue is one of ``eigenvalues``; for a bound those of all others may be given apart.
         d, others = len(eigenvalues), eigenvalues if others is None else others
         if self.mechanism.allocation == "uniform":
             return np.ones(d)
@@ -413,70 +408,6 @@ class IterativeEigenvectorsPlan(SpectralPlan):
             importance = np.arange(d - 1, -1, -1) * eigenvalues - below + floor
         # Minimizes Σ importance_i/t_i for a given Σ ε_i, ε_i ∝ t_i (pure), or Σ ρ_i, ρ_i ∝ t_i² (zCDP).
         return np.asarray(np.maximum(importance, floor) ** (1.0 / 2.0 if self.pure else 2.0 / 3.0))
-
-    def temperatures_at_least(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Bound the temperatures of a run below, for noisy eigenvalues in [low, high]."""
-        # Shape (rank,).
-        result = np.zeros(self.rank)
-        if self.direction_budget is None:
-            return result
-        n_paid = min(self.rank, len(low) - 1)
-        least, most = self._weights(low, high)[:n_paid], self._weights(high, low)[:n_paid]
-        shares = least / (least + (most.sum() - most))
-        whole = self.temperature(self.direction_budget)
-        result[:n_paid] = whole * (shares if self.pure else np.sqrt(shares)) * (1.0 - 2.0**-40)
-        return result
-
-    def error_bound_on(
-        self, eigenvalues: FloatArray, failure: float = _FAILURE, *, constants: Constants = "sharp"
-    ) -> float:
-        """Bound ‖G − Ĝ‖_F with probability 1 − ``failure``, for these descending eigenvalues of G."""
-        # Amin et al. (2019), Theorem 2; `constants` as for `dpmoments.papers.bounds.eigenvector_release_error`.
-        kind = self._noise_kind
-        slack = self._slack(0.05 * failure)
-        reach = largest_noise(self.eigenvalue_scale, len(eigenvalues), 0.25 * failure, kind=kind) + slack
-        low, high = np.maximum(eigenvalues - reach, 0.0), eigenvalues + reach
-        return eigenvector_release_error(
-            eigenvalues,
-            self.temperatures_at_least(low, high),
-            self.eigenvalue_scale,
-            0.7 * failure,
-            slack=slack,
-            kind=kind,
-            constants=constants,
-        )
-
-    def released_error_bound(
-        self, diagnostics: Mapping[str, Any], failure: float = _FAILURE, *, constants: Constants = "sharp"
-    ) -> float:
-        """Bound ‖G − Ĝ‖_F from a run's ``diagnostics`` (Amin et al. 2019, Corollary 1)."""
-        public = self.shape.n_rows if self.count_is_public else None
-        return released_eigenvector_error(
-            diagnostics["eigenvalues"],
-            diagnostics["temperatures"],
-            self.eigenvalue_scale,
-            0.95 * failure,
-            most=math.inf if public is None else float(public),
-            slack=self._slack(0.05 * failure),
-            kind=self._noise_kind,
-            constants=constants,
-        )
-
-    @property
-    def _noise_kind(self) -> NoiseKind:
-        return "laplace" if self.pure else "gaussian"
-
-    def _slack(self, failure: float) -> float:
-        """Bound the errors of eigenvalues by rounding, and by a clip at a noisy count."""
-        rounding = 2.0 * math.sqrt(self.shape.n_features) * 4.0**-self.bits
-        if self.count_is_public:
-            return rounding
-        if self.sum_scale is not None:
-            return rounding + largest_noise(self.sum_scale, 1, failure, kind=self._noise_kind) + 1.0
-        if self.count_loss is None:
-            return rounding
-        kind: NoiseKind = "laplace" if self.count_loss.kind is BudgetKind.PURE else "gaussian"
-        return rounding + largest_noise(count_scale(self.count_loss), 1, failure, kind=kind) + 1.0
 
 
 @dataclass(frozen=True)
@@ -523,7 +454,7 @@ class IterativeEigenvectors(SpectralMechanism):
     calibration: Calibration = "tight"
     sum_share: float | None = None
     eigenvalue_share: float | None = None
-    failure: float = _FAILURE
+    failure: float = 0.05
 
     plan_class: ClassVar[type[SpectralPlan]] = IterativeEigenvectorsPlan
     summary: ClassVar[str] = (
