@@ -421,4 +421,4 @@ def test_weights_of_directions_minimize_the_loss_that_is_expected(allocation, bu
         loss = eigenvalues
     power = 1 / 2 if plan.pure else 2 / 3
     expected = np.ones(4) if allocation == "uniform" else (np.array(loss) + noise) ** power
-    assert_allclose(plan._weights(eigenvalues), expected, rtol=1e-12)
+    assert_allclose(plan.weights(eigenvalues), expected, rtol=1e-12)

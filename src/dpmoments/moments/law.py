@@ -126,7 +126,6 @@ class Rounding:
         return float(np.sqrt(self.rows[0, 0] * np.diag(self.errors)[indices].sum()))
 
 
-Cell = Literal["cell", "diagonal", "count"]
 Indices = npt.ArrayLike
 
 
@@ -287,7 +286,7 @@ class NoiseLaw:
 
     # The distribution of a cell ---------------------------------------------------------------------------------------------
 
-    def quantile(self, level: float, *, of: Cell) -> float:
+    def quantile(self, level: float, *, of: Literal["cell", "diagonal", "count"]) -> float:
         """Return the ``level`` quantile of the noise on one entry, in its standard deviations.
 
         Parameters

@@ -382,7 +382,14 @@ class WishartModel(WithOwnCount):
         drawn = self._drawn(released, chosen)
         if drawn is None:
             return None
-        low, high = self.scale_factors(len(drawn), failure / parts)
+        # aW ⪯ Σ ⪯ bW for the block of these rows: a is ``low`` and b ``high``.
+        beyond = self.degrees - self.dimension
+        if self.inverse:
+            low, high = wishart_eigenvalue_range(len(drawn), beyond + len(drawn), failure / parts)
+            low, high = low / (beyond - 1.0), high / (beyond - 1.0)
+        else:
+            least, most = wishart_eigenvalue_range(len(drawn), self.degrees, failure / parts)
+            low, high = self.degrees / most, self.degrees / least if least > 0.0 else math.inf
         if not np.isfinite(high):
             return None
         size = np.eye(len(drawn))
@@ -401,16 +408,6 @@ class WishartModel(WithOwnCount):
             return result
         off = abs(count - float(result.center[0, 0])) + float(result.spread[0, 0]) + 0.5
         return MomentInterval(result.center, result.spread, True, off)
-
-    def scale_factors(self, size: int, failure: float) -> tuple[float, float]:
-        """Return a and b with aW ⪯ Σ ⪯ bW for a block of ``size`` rows; b may be inf."""
-        # They fail with probability `failure` at most.
-        if self.inverse:
-            low, high = wishart_eigenvalue_range(size, self.degrees - self.dimension + size, failure)
-            center = self.degrees - self.dimension - 1.0
-            return low / center, high / center
-        low, high = wishart_eigenvalue_range(size, self.degrees, failure)
-        return self.degrees / high, self.degrees / low if low > 0.0 else float("inf")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

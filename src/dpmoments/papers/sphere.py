@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dpmoments.base.checks import check_at_least, check_finite, check_vector, symmetric_part
 from dpmoments.base.errors import InputValueError
-from dpmoments.base.values import FloatArray
+from dpmoments.base.values import FloatArray, IntegerArray
 
 _BATCH_CELLS = 1 << 18
 """Normals drawn together: 2 MB, so that a batch stays in cache."""
@@ -137,8 +137,6 @@ def envelope_parameter(gaps: FloatArray) -> float:
 
 # Roots of the secular equation Σ w_i/(λ_i − μ) = 0, and the eigenvectors that belong to them.
 
-IntArray = npt.NDArray[np.int64]
-
 _CHUNK_CELLS = 1 << 17
 """Entries of a table processed together: 1 MB per array, so that the passes stay in cache."""
 
@@ -151,7 +149,7 @@ class SecularRoots:
     """
 
     poles: FloatArray  # (k,)
-    origins: IntArray  # (k − 1,), int64, index of the pole nearest to each root
+    origins: IntegerArray  # (k − 1,), int64, index of the pole nearest to each root
     offsets: FloatArray  # (k − 1,), distances from those poles, to full relative accuracy
 
     def values(self) -> FloatArray:
@@ -210,7 +208,9 @@ def _solve_secular_equation(poles: FloatArray, squared_weights: FloatArray) -> t
     return SecularRoots(poles, origins, offsets), product
 
 
-def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: FloatArray) -> tuple[IntArray, FloatArray]:
+def _solve_chunk(
+    spacing: FloatArray, w: FloatArray, first: int, workspace: FloatArray
+) -> tuple[IntegerArray, FloatArray]:
     """Return the roots below poles first, first + 1, …."""
     # Nearest poles as indices in the chunk, and distances above them.
     rows = np.arange(len(spacing) - 1)
@@ -257,7 +257,7 @@ def _solve_chunk(spacing: FloatArray, w: FloatArray, first: int, workspace: Floa
     raise AssertionError("the secular equation did not converge: a defect, please report it")
 
 
-def _poles_from(spacing: FloatArray, first: int, nearest: IntArray, out: FloatArray) -> None:
+def _poles_from(spacing: FloatArray, first: int, nearest: IntegerArray, out: FloatArray) -> None:
     """Write distances of all poles from each root's nearest one."""
     # ∞ for that one, whose large term would hide the others.
     np.take(spacing, nearest, axis=0, out=out, mode="clip")
@@ -319,9 +319,9 @@ class _Deflation:
 
     eigenvalues: FloatArray
     direction: FloatArray
-    _order: IntArray
-    _poles: IntArray
-    _persistent: IntArray
+    _order: IntegerArray
+    _poles: IntegerArray
+    _persistent: IntegerArray
     _roots: SecularRoots
     _weights: FloatArray
     _reflection: _Reflection | None
@@ -379,12 +379,12 @@ def _deflate(eigenvalues: FloatArray, direction: FloatArray) -> _Deflation:
 class _Reflection:
     """Householder reflections, one in each group of equal poles; they commute with diag(λ)."""
 
-    starts: IntArray
-    sizes: IntArray
+    starts: IntegerArray
+    sizes: IntegerArray
     vector: FloatArray
 
     @classmethod
-    def onto_first(cls, direction: FloatArray, starts: IntArray) -> _Reflection:
+    def onto_first(cls, direction: FloatArray, starts: IntegerArray) -> _Reflection:
         """Return the reflection of each group of ``direction`` onto its first coordinate."""
         sizes = np.diff(np.r_[starts, direction.size])
         norms = np.sqrt(np.add.reduceat(direction**2, starts))
@@ -401,7 +401,7 @@ class _Reflection:
 
 def sample_orthonormal_frame(
     matrix: npt.ArrayLike, temperatures: npt.ArrayLike, rng: np.random.Generator, *, block_size: int | None = None
-) -> tuple[FloatArray, IntArray]:
+) -> tuple[FloatArray, IntegerArray]:
     """Draw orthonormal θ_1, …, θ_rank, θ_i with density ∝ exp(t_i θᵀCθ).
 
     The density is on the sphere of (θ_1, …, θ_{i−1})^⊥. The vectors are columns, in the order drawn, with the proposals

@@ -292,20 +292,16 @@ def preconditioned_covariance_error(
     0.1
     """
     relation, rounds = Neighbors.of(neighbors), n_rounds(spread, stop_at)
-    last = rho
-    if rounds:
-        last = (1.0 - ROUNDS_SHARE) * rho
-        held = _rounds_hold(
-            n_rows, n_features, spread, rho - last, failure / 2.0, rounds, relation, clip_constant, clip_failure
-        )
-        if not held:
-            return math.inf
+    options = clip_constant, clip_failure
+    last, own = ((1.0 - ROUNDS_SHARE) * rho, failure / 2.0) if rounds else (rho, failure)
+    if rounds and not _rounds_hold(n_rows, n_features, spread, rho - last, own, rounds, relation, *options):
+        return math.inf
     return noisy_second_moment_error(
         n_rows,
         n_features,
         spread * CONTRACTION**rounds,
         last,
-        failure / 2.0 if rounds else failure,
+        own,
         neighbors=relation,
         clip_constant=clip_constant,
         clip_failure=clip_failure,

@@ -70,10 +70,18 @@ class InverseGaussianPlan(Plan):
         if self.count_scale is not None:
             law, one_row = GaussianDraw(self.count_scale), count(self.neighbors)
             noisy_count = float(privacy_filter.draw("count", law, [float(moments.count)], one_row)[0])
+
+        # Eigenvalues of the inverse are clipped to their range. The upper end is 1/w². The lower end is 1/n if n is public,
+        # since the trace of G is at most n. If n is private it is the noise scale, below which an eigenvalue of the inverse
+        # is not distinguishable from zero.
+        highest = 1.0 / self.smallest_eigenvalue
+        lowest = self.inverse_scale if self.shape.n_rows is None else 1.0 / max(self.shape.n_rows, 1)
+        eigenvalues, eigenvectors = np.linalg.eigh(inverse)
+        root = eigenvectors / np.sqrt(np.clip(eigenvalues, min(lowest, highest), highest))
         return RunResult(
             count=noisy_count,
             sum=total,
-            gram=self.invert(inverse),
+            gram=root @ root.T,
             diagnostics={"inverse": inverse.tolist()},
             model=self._model_of_run(inverse),
         )
@@ -95,16 +103,6 @@ class InverseGaussianPlan(Plan):
         if not isinstance(rows, list) or len(rows) != d:
             raise InputValueError("the diagnostics do not have inverse of a run")
         return self._model_of_run(np.array([finite_numbers(row, d, "inverse") for row in rows])).to_dict()
-
-    def invert(self, inverse: FloatArray) -> FloatArray:
-        """Return the Gram matrix from its noisy inverse, eigenvalues clipped to their range first."""
-        # The upper end is 1/w². The lower end is 1/n if n is public, since the trace of G is at most n. If n is private
-        # it is the noise scale, below which an eigenvalue of the inverse is not distinguishable from zero.
-        highest = 1.0 / self.smallest_eigenvalue
-        lowest = self.inverse_scale if self.shape.n_rows is None else 1.0 / max(self.shape.n_rows, 1)
-        eigenvalues, eigenvectors = np.linalg.eigh(inverse)
-        root = eigenvectors / np.sqrt(np.clip(eigenvalues, min(lowest, highest), highest))
-        return np.asarray(root @ root.T)
 
 
 @dataclass(frozen=True)

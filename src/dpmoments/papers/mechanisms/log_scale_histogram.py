@@ -369,16 +369,16 @@ class LocatedColumn:
         share, deviation = beyond / queries.n_rows, noise_sd(loss, 1.0) / queries.n_rows
         margin = noise_margin(deviation, queries.rows.n_features, pure=loss.kind is BudgetKind.PURE)
         shows = share > _MIN_CLIPPED + margin
-        return ClippedColumn(self, radius, min(max(share, 0.0), 1.0), shows)
+        found = self.queries, self.center, self.histogram
+        return ClippedColumn(*found, radius, min(max(share, 0.0), 1.0), shows)
 
 
 @dataclass(frozen=True, slots=True)
-class ClippedColumn:
+class ClippedColumn(LocatedColumn):
     """Column and its clip."""
 
     # ``clipping_shows`` is True if the noisy ``share_clipped`` is above _MIN_CLIPPED by more than noise.
 
-    located: LocatedColumn
     radius: float
     share_clipped: float
     clipping_shows: bool
@@ -386,12 +386,12 @@ class ClippedColumn:
     @property
     def share_unseen(self) -> float:
         """Fraction of rows in a tail that the histogram may miss."""
-        return min(1.0, self.located.histogram.least_seen / self.located.queries.n_rows)
+        return min(1.0, self.histogram.least_seen / self.queries.n_rows)
 
     @property
     def is_constant(self) -> bool:
         """True if most rows are within the histogram's resolution of the center."""
-        return self.located.histogram.fullest == 0
+        return self.histogram.fullest == 0
 
 
 def pure_if_less_noise(budget: PrivacyBudget, drawable_budget: PrivacyBudget, n_columns: int) -> PrivacyBudget:
@@ -419,12 +419,12 @@ def column_losses(
 
 def column_warnings(names: Sequence[str], columns: Sequence[ClippedColumn]) -> list[Message]:
     """Return the warnings on moments of clipped columns."""
-    lost = [not (one.located.center.certain and one.located.histogram.stands_out) for one in columns]
+    lost = [not (one.center.certain and one.histogram.stands_out) for one in columns]
     clipped, unseen = [one.clipping_shows for one in columns], [one.share_unseen for one in columns]
     largest = max((one.share_clipped for one in columns if one.clipping_shows), default=0.0)
     return [
         *warning_of("location-lost", names, lost),
-        *warning_of("search-unsettled", names, [not one.located.center.settled for one in columns]),
+        *warning_of("search-unsettled", names, [not one.center.settled for one in columns]),
         *warning_of("values-clipped", names, clipped, share=largest),
         *warning_of("values-unseen", names, [share > LARGE_TAIL for share in unseen], share=max(unseen)),
     ]
@@ -460,18 +460,18 @@ class LogScaleHistogramMeanPlan(MeanPlan):
         noise = self._deviation(for_mean)
         columns = [one.clipped(for_count, one.histogram.clip_radius(1, noise, n_rows)) for one in located]
         loss, *_ = privacy_filter.left.as_budget.split(*[1.0] * d)
-        means = [one.located.queries.clamped_mean(loss, one.located.center.value, one.radius) for one in columns]
+        means = [one.queries.clamped_mean(loss, one.center.value, one.radius) for one in columns]
         noises = [self._deviation(loss) * one.radius / n_rows for one in columns]
         names = rows.schema.feature_names
         warnings = column_warnings(names, columns)
         decided = [
-            noise > _MAX_NOISE_PER_SPREAD * one.located.histogram.upper_quartile(n_rows) and not one.is_constant
+            noise > _MAX_NOISE_PER_SPREAD * one.histogram.upper_quartile(n_rows) and not one.is_constant
             for one, noise in zip(columns, noises, strict=True)
         ]
         warnings += warning_of("mean-lost", names, decided)
         diagnostics = {
-            "centers": [one.located.center.value for one in columns],
-            "scales": [one.located.histogram.scale for one in columns],
+            "centers": [one.center.value for one in columns],
+            "scales": [one.histogram.scale for one in columns],
             "half_widths": [one.radius for one in columns],
             "noise_scales": noises,
             "shares_clamped": [one.share_clipped for one in columns],
@@ -577,11 +577,11 @@ class LogScaleHistogramPlan(Plan):
             if of_variance > _NOISE_DECIDES * variance:
                 warnings.append(Message("variance-lost"))
             # If the variance is lost in noise the located scale stands for it.
-            if of_mean > _NOISE_DECIDES * math.sqrt(max(variance, column.located.histogram.scale**2)):
+            if of_mean > _NOISE_DECIDES * math.sqrt(max(variance, column.histogram.scale**2)):
                 warnings.append(Message("mean-lost"))
         diagnostics = {
             "center": center,
-            "scale": column.located.histogram.scale,
+            "scale": column.histogram.scale,
             "radius": radius,
             "share_clipped": column.share_clipped,
             "share_unseen": column.share_unseen,
