@@ -224,8 +224,6 @@ def best_events(
                     best[swapped] = Event(
                         name, column, float(thresholds[index]), above, swapped, promise=float(scores[index])
                     )
-    if not best:
-        raise AssertionError("no statistic to choose from")
     return best[False], best[True]
 
 

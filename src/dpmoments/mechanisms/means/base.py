@@ -343,33 +343,35 @@ class BoundedSums(MeanMechanism):
     def calibrate(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> BoundedSumsPlan:
         plans = list[BoundedSumsPlan]()
         if budget.kind is not BudgetKind.ZCDP:
-            plans.append(self._k_norm(shape, PrivacyBudget.pure(budget.epsilon), neighbors))
+            pure, d, has_count = (
+                PrivacyBudget.pure(budget.epsilon),
+                shape.n_features,
+                not shape.count_is_public(neighbors),
+            )
+            # A box with a block for each column of levels.
+            ends = np.cumsum([size for size, _ in shape.columns]).tolist()
+            columns = [(range(end - size, end), edge) for end, (size, edge) in zip(ends, shape.columns, strict=True)]
+            columns.sort(key=lambda column: len(column[0]) > 1)
+            features = tuple(feature for column, _ in columns for feature in column)
+            edges = tuple(edge for column, edge in columns for _ in column)
+            blocks = tuple(len(column) for column, _ in columns if len(column) > 1)
+            box = _Body(features, edges, blocks, has_count)
+            # One entry at most of each column is not 0, so that the ℓ1 norm of a row of the unit ball is √k or less.
+            one_block = _Body(tuple(range(d)), (math.sqrt(len(columns)),) * d, (d,), has_count)
+            body = min(box, one_block, key=lambda body: _error_in_spreads(body.deviations, shape))
+
+            scale = noise_scale_for(pure, sums_in_body(neighbors, body.dimension, body.blocks).value)
+            # The finest unit in which the noise can be drawn, but for a factor of 2.
+            unit_bits = min(math.frexp(2.0**52 / (body.dimension + 1) / scale)[1] - 2, _MOST_UNIT_BITS)
+            bits = min(choose_bits(scale, d), unit_bits - _EDGE_BITS)
+            if bits < COARSEST_BITS:
+                raise budget_too_small(scale)
+            plans.append(KNormSumsPlan(self, shape, neighbors, pure, bits, body, unit_bits))
         if budget.kind is not BudgetKind.PURE:
             plan = GaussianSumsPlan(self, shape, neighbors, budget, 0, self.drawable_budget(budget))
             plans.append(replace(plan, bits=choose_bits(float(plan.sum_deviations[0]), shape.n_features)))
         one_row = NormalRows(1, np.ones(shape.n_features))
         return min(plans, key=lambda plan: _error_in_spreads(plan.expected_errors(one_row), shape))
-
-    def _k_norm(self, shape: MomentShape, budget: PrivacyBudget, neighbors: Neighbors) -> KNormSumsPlan:
-        # A box with a block for each column of levels.
-        ends = np.cumsum([size for size, _ in shape.columns]).tolist()
-        columns = [(range(end - size, end), edge) for end, (size, edge) in zip(ends, shape.columns, strict=True)]
-        columns.sort(key=lambda column: len(column[0]) > 1)
-        features = tuple(feature for column, _ in columns for feature in column)
-        edges = tuple(edge for column, edge in columns for _ in column)
-        blocks = tuple(len(column) for column, _ in columns if len(column) > 1)
-        d, has_count = shape.n_features, not shape.count_is_public(neighbors)
-        box = _Body(features, edges, blocks, has_count)
-        # One entry at most of each column is not 0, so that the ℓ1 norm of a row of the unit ball is √k or less.
-        one_block = _Body(tuple(range(d)), (math.sqrt(len(columns)),) * d, (d,), has_count)
-        body = min(box, one_block, key=lambda body: _error_in_spreads(body.deviations, shape))
-        scale = noise_scale_for(budget, sums_in_body(neighbors, body.dimension, body.blocks).value)
-        # The finest unit in which the noise can be drawn, but for a factor of 2.
-        unit_bits = min(math.frexp(2.0**52 / (body.dimension + 1) / scale)[1] - 2, _MOST_UNIT_BITS)
-        bits = min(choose_bits(scale, d), unit_bits - _EDGE_BITS)
-        if bits < COARSEST_BITS:
-            raise budget_too_small(scale)
-        return KNormSumsPlan(self, shape, neighbors, budget, bits, body, unit_bits)
 
 
 def _error_in_spreads(errors: FloatArray, shape: MomentShape) -> float:

@@ -208,12 +208,13 @@ def released_means(
         clipped=max((one.share_clamped for one in examined if one.clamping_shows), default=0.0),
         bias_suspected=any(one.clamping_shows for one in examined),
     )
-    shared = {
+    said = {
+        **diagnostics,
         "noise_scales": [one.noise_scale for one in examined],
         "shares_clamped": [one.share_clamped for one in examined],
         "warnings": tuple(warnings),
     }
-    return NoisyMean(means, n_rows, {**diagnostics, **shared}, noise)
+    return NoisyMean(means, n_rows, said, noise)
 
 
 def beyond_radius(examined: Sequence[ClampedMean], radius: float) -> list[bool]:

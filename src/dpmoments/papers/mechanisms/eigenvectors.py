@@ -245,8 +245,8 @@ class SpectralMechanism(Mechanism):
             return min(max(ratio if pure else ratio * ratio, least), most)
 
         sum_share = share(of_sum, 0.1, 0.3) if self.sum_share is None else self.sum_share
-        own_share = self.eigenvalue_share
-        own_share = share(spread, 0.2 if pure else 0.1, 0.5) if own_share is None else own_share
+        least = 0.2 if pure else 0.1
+        own_share = share(spread, least, 0.5) if self.eigenvalue_share is None else self.eigenvalue_share
         sum_part, rest = budget.split(sum_share, 1.0 - sum_share) if shape.mean else (None, budget)
         eigenvalue_part, direction_part = rest.split(own_share, 1.0 - own_share) if self.n_paid(d) else (rest, None)
 
