@@ -379,8 +379,8 @@ def test_a_file_with_the_bound_of_before_is_read_and_not_called_attained(
     passed = {check.what: check.passed for check in checks(after)}
     assert False not in passed.values()
     assert passed["noise as the stated budget calls for"]
-    monkeypatch.setattr("dpmoments.mechanisms.additive.short_rows_frobenius", gram_frobenius)
-    monkeypatch.setattr("dpmoments.mechanisms.additive.short_rows_nuclear", gram_nuclear)
+    for kind, of_before in ((Gaussian, gram_frobenius), (Isotropic, gram_frobenius), (MatrixLaplace, gram_nuclear)):
+        monkeypatch.setattr(kind, "sensitivity", staticmethod(of_before))
     before = read("before.json")
     assert before.receipt.draws[0].sensitivity.name.startswith("gram_")
     monkeypatch.undo()

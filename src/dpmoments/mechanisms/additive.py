@@ -223,8 +223,9 @@ class AdditiveMechanism(Mechanism):
     about_levels: ClassVar[bool] = True
     """True if the noise is less for rows about the public center of their levels."""
 
+    @staticmethod
     @abstractmethod
-    def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
+    def sensitivity(neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
         """Return the sensitivity of the augmented Gram matrix, in the norm of the noise."""
 
     @abstractmethod
@@ -372,8 +373,7 @@ class Gaussian(AdditiveMechanism):
     summary: ClassVar[str] = "symmetric normal noise on the Gram matrix; exact arithmetic"
     source: ClassVar[str] = "Dwork et al. 2014 (Analyze Gauss), isotropic; Balle & Wang 2018 calibration"
 
-    def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
-        return short_rows_frobenius(neighbors, n_features, augmentation, row_square)
+    sensitivity = staticmethod(short_rows_frobenius)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
         scale = zcdp_noise_scale(budget.rho, sensitivity)
@@ -433,7 +433,8 @@ class Laplace(AdditiveMechanism):
     summary: ClassVar[str] = "independent Laplace noise on every entry; exact arithmetic, error grows as d²"
     source: ClassVar[str] = "Amin et al. 2019, baseline L; tight constants derived here"
 
-    def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
+    @staticmethod
+    def sensitivity(neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:  # noqa: ARG004
         return gram_entrywise_l1(neighbors, n_features, augmentation)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
@@ -520,8 +521,7 @@ class Isotropic(AdditiveMechanism):
         "the norm mechanism of Hardt & Talwar 2010 in the Frobenius norm (docs/evidence/derivations/isotropic.md)"
     )
 
-    def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
-        return short_rows_frobenius(neighbors, n_features, augmentation, row_square)
+    sensitivity = staticmethod(short_rows_frobenius)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
         return MatrixNoise.calibrated(budget.epsilon, sensitivity, IsotropicDraw)
@@ -551,8 +551,7 @@ class MatrixLaplace(AdditiveMechanism):
     summary: ClassVar[str] = "difference of two Wisharts on the Gram matrix"
     source: ClassVar[str] = "this library (docs/evidence/derivations/matrix_laplace.md)"
 
-    def sensitivity(self, neighbors: Neighbors, n_features: int, augmentation: float, row_square: float) -> Sensitivity:
-        return short_rows_nuclear(neighbors, n_features, augmentation, row_square)
+    sensitivity = staticmethod(short_rows_nuclear)
 
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
         return MatrixNoise.calibrated(budget.epsilon, sensitivity, MatrixLaplaceDraw)

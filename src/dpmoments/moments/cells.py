@@ -380,8 +380,30 @@ def difference_log_moment(s: ComplexArray, shape: float) -> ComplexArray:
     return np.asarray(-shape * np.log1p(-s * s / (2.0 * shape)))
 
 
+class _DifferenceCells(CellFamily):
+    """Cells that are differences of two Gamma variables of one shape."""
+
+    of_matrices: ClassVar[bool] = True
+
+    @abstractmethod
+    def _shape(self, diagonal: bool) -> float:
+        """Return the shape of both variables, on or off the diagonal."""
+
+    def quantile(self, level: float, *, diagonal: bool) -> float:
+        return gamma_difference_quantile(level, self._shape(diagonal))
+
+    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
+        return difference_log_moment(s, self._shape(diagonal))
+
+    def pole(self, *, diagonal: bool) -> float:
+        return math.sqrt(2.0 * self._shape(diagonal))
+
+    def vector_bound(self, covariance: FloatArray, failure: float) -> float:
+        return mixture_bound(covariance, failure, self._shape(False))
+
+
 @dataclass(frozen=True)
-class IsotropicCells(CellFamily):
+class IsotropicCells(_DifferenceCells):
     """Density ∝ e^{−c‖C‖_F}: C = √(2Y)·Z/c, Y ~ Gamma(a), Z symmetric normal.
 
     ``docs/evidence/derivations/isotropic.md``.
@@ -394,20 +416,10 @@ class IsotropicCells(CellFamily):
     shape: float
 
     name: ClassVar[str] = "isotropic"
-    of_matrices: ClassVar[bool] = True
 
     @classmethod
     def at_rate(cls, square: float) -> CellFamily:
         return cls(square / 2.0)
-
-    def quantile(self, level: float, *, diagonal: bool) -> float:
-        return gamma_difference_quantile(level, self.shape)
-
-    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
-        return difference_log_moment(s, self.shape)
-
-    def pole(self, *, diagonal: bool) -> float:
-        return math.sqrt(2.0 * self.shape)
 
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
         deviation = math.sqrt(largest_diagonal(cells))
@@ -417,12 +429,12 @@ class IsotropicCells(CellFamily):
         by_length = _gamma_bound(failure, max(2.0 * self.shape - 1.0, 1.0)) * deviation / rate_times_deviation
         return min(by_mixture, by_length)
 
-    def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        return mixture_bound(covariance, failure, self.shape)
+    def _shape(self, diagonal: bool) -> float:
+        return self.shape
 
 
 @dataclass(frozen=True)
-class MatrixLaplaceCells(CellFamily):
+class MatrixLaplaceCells(_DifferenceCells):
     """Difference of two Wisharts, C ∝ UᵀU − VᵀV.
 
     U and V are standard normal of ν = ``degrees`` rows.
@@ -434,20 +446,10 @@ class MatrixLaplaceCells(CellFamily):
     degrees: float
 
     name: ClassVar[str] = "matrix-laplace"
-    of_matrices: ClassVar[bool] = True
 
     @classmethod
     def at_rate(cls, square: float) -> CellFamily:
         return cls(square)
-
-    def quantile(self, level: float, *, diagonal: bool) -> float:
-        return gamma_difference_quantile(level, self._shape(diagonal))
-
-    def log_moment(self, s: ComplexArray, *, diagonal: bool) -> ComplexArray:
-        return difference_log_moment(s, self._shape(diagonal))
-
-    def pole(self, *, diagonal: bool) -> float:
-        return math.sqrt(2.0 * self._shape(diagonal))
 
     def norm_bound(self, cells: FloatArray, failure: float, size: int) -> float:
         root = math.sqrt(self.degrees)
@@ -455,9 +457,6 @@ class MatrixLaplaceCells(CellFamily):
         largest = (root + math.sqrt(size) + math.sqrt(2.0 * math.log(2.0 / failure))) ** 2 * unit / 2.0
         reach = math.sqrt(size) + math.sqrt(2.0 * math.log(4.0 / failure))
         return min(largest, 2.0 * root * reach * unit) if reach < root else largest
-
-    def vector_bound(self, covariance: FloatArray, failure: float) -> float:
-        return mixture_bound(covariance, failure, self.degrees)
 
     def skews(self, size: int, diagonal_variance: float) -> tuple[float, float]:
         skew = size * math.sqrt(diagonal_variance / self.degrees) / 2.0
