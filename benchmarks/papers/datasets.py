@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from dpmoments.base.checks import check_at_least, check_one_of
 from dpmoments.base.errors import (
-    InputConnectionError,
-    InputNotADirectoryError,
     InputOSError,
     InputValueError,
     out_of_range,
@@ -233,7 +231,7 @@ def load(file: PublishedFile) -> bytes:
     folders = [_cache_folder()]
     if chosen := os.environ.get(_FOLDER_VARIABLE):
         if not Path(chosen).is_dir():
-            raise InputNotADirectoryError(
+            raise InputOSError(
                 f"{_FOLDER_VARIABLE} is set to {shown(chosen)}, which is not a folder: name the folder that holds "
                 f"{file.name}, or unset the variable"
             )
@@ -286,7 +284,7 @@ def _download(file: PublishedFile) -> bytes:
         if isinstance(error, urllib.error.HTTPError):
             error.close()  # it holds the connection
         path = _cache_folder() / file.name
-        raise InputConnectionError(
+        raise InputOSError(
             f"could not download {file.url} ({error}). Get {file.name} by other means and save it as {path}, or "
             f"set {_FOLDER_VARIABLE} to a folder that holds it"
         ) from error

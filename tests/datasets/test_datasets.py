@@ -132,7 +132,7 @@ def test_a_wrong_cached_file_is_refused_not_replaced(network, tmp_path):
 )
 def test_without_network_the_error_says_what_to_place_where(network, failure, tmp_path):
     network(failure)
-    with pytest.raises(ConnectionError) as caught:
+    with pytest.raises(OSError) as caught:
         papers_datasets.load(FILE)
     message = str(caught.value)
     for part in (FILE.url, str(tmp_path / "cache" / "dpmoments" / "small.data"), papers_datasets._FOLDER_VARIABLE):
@@ -360,10 +360,10 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        ("gone", ConnectionError, "by other means and save it as"),
+        ("gone", OSError, "by other means and save it as"),
         ("changed", ValueError, "; nothing was stored; try again later, or save the"),
         ("cut", ValueError, "; nothing was stored; try again later, or save the"),
-        ("closed", ConnectionError, "by other means and save it as"),
+        ("closed", OSError, "by other means and save it as"),
     ],
 )
 def test_what_is_wrong_with_a_fetched_file_is_said(publisher, tmp_path, fault, error, words):

@@ -708,7 +708,7 @@ REGIMES = beside_moments(
     ),
     instead=(Instead(BY_EIGENVALUE.label, "dpmoments", "the default under (ε, δ)"),),
     notes=(
-        "The rule is `papers.mechanisms.comparisons.RegimeRule(largest_eigenvalue=…)`. The eigenvalue is a public guess; "
+        "The rule is `papers.mechanisms.eigenvectors.RegimeRule(largest_eigenvalue=…)`. The eigenvalue is a public guess; "
         "without one the rule takes n, which it cannot pass. Both sides are as the library has them, tight, split by "
         "gaps, by the exact Gaussian curve; the rule compares two bounds without their constants, reads no data, and has the "
         "very error of the side that it takes. `auto` does not use it.",
