@@ -681,7 +681,7 @@ CHECKS: list[Any] = [
                 "correlation[i, :i, None, None]",
                 "0.0 * correlation[i, :i, None, None]",
             ),
-            Fault(correlations._fisher_interval, " / (1.0 - inside**2)", ""),
+            Fault(correlations.partial_correlation, " / (1.0 - inside**2)", ""),
         ],
         marks=pytest.mark.slow,
     ),
@@ -1254,7 +1254,7 @@ def test_no_share_that_is_explained_exceeds_one() -> None:
 def test_sampling_of_a_correlation_near_its_own_value_is_to_first_order() -> None:
     """The slope of artanh's inverse is 1 − r²."""
     release = drawn(template(NUMBERS, rho=100.0), numbers(np.random.default_rng(0), 800), np.random.default_rng(1))
-    _, errors, _, _ = correlations._errors_of_pairs(release, np.arange(6))
+    errors, _, _ = correlations._errors_of_pairs(release, np.arange(6))
     np.testing.assert_allclose(errors._between(errors.r)[1], errors.parts(errors.r)[1], rtol=1e-9, atol=1e-15)
 
 

@@ -90,7 +90,15 @@ class CoefficientErrors:
         """Standard deviations of the privacy noise on the coefficients, shape (k, d)."""
         d, size = len(self.within), len(self.indices)
         step = max(1, _MAX_BLOCK // size**2)
-        widening, smallest = self._smallest
+
+        # the least eigenvalue's noise: the factor of what it adds, and its weights in SDs
+        eigenvalues, vectors = np.linalg.eigh(self.within)
+        direction = vectors[:, 0]
+        smallest = self._weights_within(direction[None, :], direction)
+        noise = math.sqrt(float(self.moments.variances(self.indices[None, :], smallest)[0]))
+        beyond = (float(eigenvalues[0]) - self.least) * self.moments.n_rows
+        widening, smallest = 1.0 + _WIDENING * math.exp(-beyond / noise), smallest / noise
+
         result = np.full(self.shifts.shape, np.nan)
         for group in np.flatnonzero(self.priors > 0.0).tolist():
             for start in range(0, d, step):
@@ -100,16 +108,6 @@ class CoefficientErrors:
                 shared = (both - own - 1.0) / 2.0
                 result[group, start : start + step] = own + (widening**2 - 1.0) * shared**2
         return np.asarray(np.sqrt(np.maximum(result, 0.0)))
-
-    @cached_property
-    def _smallest(self) -> tuple[float, FloatArray]:
-        """The factor of what the least eigenvalue's noise adds, and weights of that noise in SDs."""
-        eigenvalues, vectors = np.linalg.eigh(self.within)
-        direction = vectors[:, 0]
-        weights = self._weights_within(direction[None, :], direction)
-        noise = math.sqrt(float(self.moments.variances(self.indices[None, :], weights)[0]))
-        beyond = (float(eigenvalues[0]) - self.least) * self.moments.n_rows
-        return 1.0 + _WIDENING * math.exp(-beyond / noise), weights / noise
 
     def _weights(self, group: int, rows: FloatArray) -> FloatArray:
         """Return the gradients of a group's coefficients, for some rows of the inverse."""
@@ -406,10 +404,15 @@ class LinearDiscriminant(Classifier):
 
     def table(self) -> list[tuple[str, ...]]:
         """Return share, intercept and coefficients, one class per column."""
-        errors = self.standard_errors
         lines = [
-            (name, *(_with_error(*pair) for pair in zip(column.tolist(), own.tolist(), strict=True)))
-            for name, column, own in zip(self.feature_names, self.coef.T, errors.T, strict=True)
+            (
+                name,
+                *(
+                    number(value) if math.isnan(error) else f"{rounded(value, error)} ± {rounded(error, error)}"
+                    for value, error in zip(column.tolist(), errors.tolist(), strict=True)
+                ),
+            )
+            for name, column, errors in zip(self.feature_names, self.coef.T, self.standard_errors.T, strict=True)
         ]
         return [
             ("", *self.class_names),
@@ -444,10 +447,6 @@ def most_likely(classes: Sequence[Any] | npt.NDArray[Any], scores: FloatArray) -
     if np.isnan(scores).any():
         raise InputValueError("rows with a missing value have no prediction: fill the values, or leave those rows out")
     return np.array(classes)[first_largest(scores)]
-
-
-def _with_error(value: float, error: float) -> str:
-    return number(value) if math.isnan(error) else f"{rounded(value, error)} ± {rounded(error, error)}"
 
 
 @in_floating_point

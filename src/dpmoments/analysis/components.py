@@ -117,13 +117,6 @@ def _explained_variance_noise(
     return moments.variances_of_squares(chosen, on_moments, less) / moments.n_rows**2, sampling
 
 
-def _largest_possible_variance(release: Moments, chosen: IntegerArray, scale: FloatArray) -> float:
-    """Return the total variance if all features are at their bounds (about zero: from zero)."""
-    lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
-    reach = (upper - lower) / 2.0 if release.noisy_sum is not None else np.maximum(np.abs(lower), np.abs(upper))
-    return float(np.sum(reach**2))
-
-
 Scaling: TypeAlias = Literal["units", "bounds", "correlation"]
 
 SCALINGS: Mapping[Scaling, str] = MappingProxyType(
@@ -349,7 +342,7 @@ def pca(
     chosen = np.array(chosen_features(release, columns))
     d = len(chosen)
     k = number_of_components(n_components, d)
-    require_scaling(scaling)
+    check_one_of("scaling", scaling, SCALINGS)
     block = np.ix_(chosen, chosen)
     centered = release.noisy_sum is not None
     if centered:
@@ -363,30 +356,33 @@ def pca(
     else:
         variance = np.diag(matrix)
         scale = np.sqrt(np.where(variance > 0, variance, 1.0))
-    eigenvalues, directions = directions_of(matrix / np.outer(scale, scale))
-    eigenvalues, components = np.maximum(eigenvalues, 0.0), leading_positive(directions)
+    matrix = matrix / np.outer(scale, scale)
+    eigenvalues, directions = directions_of(matrix)
+    eigenvalues = np.maximum(eigenvalues, 0.0)
     total = float(eigenvalues.sum())
     ratio = eigenvalues / total if total > 0 else np.zeros(d)
+    eigenvalues, components = eigenvalues[:k], leading_positive(directions)[:k]
+
+    # if all features are at their bounds (about zero: from zero)
+    largest_possible = float(d)
+    if scaling != "correlation":
+        lower, upper = (bound[chosen] / scale for bound in release.schema.feature_bounds)
+        reach = (upper - lower) / 2.0 if centered else np.maximum(np.abs(lower), np.abs(upper))
+        largest_possible = float(np.sum(reach**2))
+
     moments = LocalMoments.of(release, about_zero=True)
     in_units = moments.unit[chosen] / scale
     raw = moments.moments[np.ix_(chosen + 1, chosen + 1)] * np.outer(in_units, in_units) / moments.n_rows
-    noisy = np.einsum("pi,ij,pj->p", components[:k], raw, components[:k])
+    noisy = np.einsum("pi,ij,pj->p", components, raw, components)
     cells = moments.cell_variances(chosen) * np.outer(in_units, in_units) ** 2 / moments.n_rows**2
     privacy, sampling = _explained_variance_noise(
-        release,
-        moments,
-        chosen,
-        scale,
-        components[:k],
-        eigenvalues[:k],
-        matrix / np.outer(scale, scale),
-        by_deviation=scaling == "correlation",
+        release, moments, chosen, scale, components, eigenvalues, matrix, by_deviation=scaling == "correlation"
     )
-    edge = noise_edges(cells, components[:k], moments.law)
-    hidden = eigenvalues[:k][np.minimum(noisy, eigenvalues[:k]) <= edge]
+    edge = noise_edges(cells, components, moments.law)
+    hidden = eigenvalues[np.minimum(noisy, eigenvalues) <= edge]
     return PrincipalComponents(
-        components=components[:k],
-        explained_variance=eigenvalues[:k],
+        components=components,
+        explained_variance=eigenvalues,
         explained_variance_ratio=ratio[:k],
         mean=mean,
         scale=scale,
@@ -396,9 +392,9 @@ def pca(
         centered=centered,
         privacy_noise=np.sqrt(privacy),
         sampling_noise=np.sqrt(sampling),
-        noisy_variance=noisy[:k],
+        noisy_variance=noisy,
         noise_edge=edge,
-        largest_possible=float(d) if scaling == "correlation" else _largest_possible_variance(release, chosen, scale),
+        largest_possible=largest_possible,
         schema=release.schema,
         noise=moments.law,
         rare_levels=_rare_levels(release, chosen, cells, hidden, moments.law),
@@ -442,11 +438,6 @@ def number_of_components(n_components: float | None, d: int) -> int:
             f"the number of components must be a whole number from 1 to {d}, got {shown(n_components)}"
         )
     return int(k)
-
-
-def require_scaling(scaling: object) -> None:
-    """Raise ValueError unless it is one of :data:`SCALINGS`."""
-    check_one_of("scaling", scaling, SCALINGS)
 
 
 # Mahalanobis distances from the released mean, in the directions that the noise leaves.
@@ -720,7 +711,10 @@ def graphical_lasso(
         correlation = np.where(apart, np.sign(correlation) * kept, correlation)
     else:
         penalty = float(alpha)
-    correlation = _definite(correlation)
+    smallest = float(np.linalg.eigvalsh(correlation)[0])
+    # mixed with the least identity for positive definiteness
+    share = (_MIN_EIGENVALUE - smallest) / (1.0 - smallest) if smallest < _MIN_EIGENVALUE else 0.0
+    correlation = (1.0 - share) * correlation + share * np.eye(k)
     if penalty >= float(np.abs(correlation[apart]).max()):
         covariance, precision = np.eye(k), np.eye(k)
     else:
@@ -733,13 +727,6 @@ def graphical_lasso(
         noise=noise,
         warning=cautions_by_code(release),
     )
-
-
-def _definite(correlation: FloatArray) -> FloatArray:
-    """Return the correlation matrix mixed with the least identity for positive definiteness."""
-    smallest = float(np.linalg.eigvalsh(correlation)[0])
-    share = max(0.0, (_MIN_EIGENVALUE - smallest) / (1.0 - smallest)) if smallest < _MIN_EIGENVALUE else 0.0
-    return np.asarray((1.0 - share) * correlation + share * np.eye(len(correlation)))
 
 
 def _solved(correlation: FloatArray, penalty: float) -> tuple[FloatArray, FloatArray]:

@@ -66,21 +66,16 @@ def _sampling_variances(
         result[mixed] = biserial[mixed]
     both: BoolArray = variances.of_share[i] & variances.of_share[j]
     if both.any():
-        result[both] = _of_two_shares(correlation[both], variances.share[i[both]], variances.share[j[both]])
+        # E[ψ²], ψ = uv − r(u² + v²)/2, over the four cells of two shares; u and v are standardized
+        r, p, q = correlation[both], variances.share[i[both]], variances.share[j[both]]
+        p, q = np.clip(p, 1e-9, 1.0 - 1e-9), np.clip(q, 1e-9, 1.0 - 1e-9)
+        deviation = np.sqrt(p * (1.0 - p) * q * (1.0 - q))
+        joint = np.clip(p * q + r * deviation, np.maximum(0.0, p + q - 1.0), np.minimum(p, q))
+        result[both] = 0.0
+        for x, y, share in ((1, 1, joint), (1, 0, p - joint), (0, 1, q - joint), (0, 0, 1.0 - p - q + joint)):
+            u, v = (x - p) / np.sqrt(p * (1.0 - p)), (y - q) / np.sqrt(q * (1.0 - q))
+            result[both] += share * (u * v - r * (u**2 + v**2) / 2.0) ** 2
     return np.maximum(result, 0.0)
-
-
-def _of_two_shares(correlation: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return E[ψ²], ψ = uv − r(u² + v²)/2, over the four cells of two shares."""
-    # u and v are standardized.
-    p, q = np.clip(p, 1e-9, 1.0 - 1e-9), np.clip(q, 1e-9, 1.0 - 1e-9)
-    deviation = np.sqrt(p * (1.0 - p) * q * (1.0 - q))
-    joint = np.clip(p * q + correlation * deviation, np.maximum(0.0, p + q - 1.0), np.minimum(p, q))
-    total = np.zeros_like(p)
-    for x, y, share in ((1, 1, joint), (1, 0, p - joint), (0, 1, q - joint), (0, 0, 1.0 - p - q + joint)):
-        u, v = (x - p) / np.sqrt(p * (1.0 - p)), (y - q) / np.sqrt(q * (1.0 - q))
-        total += share * (u * v - correlation * (u**2 + v**2) / 2.0) ** 2
-    return total
 
 
 _CLOSE_TO_ONE = 1.0 - 1e-12
@@ -265,7 +260,7 @@ _SHOWN_PAIRS = 60
 """Max number of pairs in the text, the clearest first; frames and JSON hold all."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Correlations(Answer):
     """Correlations of all pairs of some features.
 
@@ -289,16 +284,16 @@ class Correlations(Answer):
     noise_known : bool
     normal_rows : bool
         True if the sampling error of a pair that is compared assumes normal rows.
-    p_value : ndarray of shape (k, k) or None
+    p_value : ndarray of shape (k, k)
         Of each correlation by itself; below 0.05 exactly when 0 is outside its 95 % interval. NaN if the noise is unknown.
-    comparable : ndarray of bool, shape (k, k), or None
+    comparable : ndarray of bool, shape (k, k)
         False for features made of the same column (levels, powers, products), which get no verdict and are left out of the text.
     columns_of_features : tuple of str
         The column of each feature.
     cutoff : float or None
         Largest p/``counts_as`` of a pair that holds among all of a page; None: by Holm's correction over this table.
-    counts_as : ndarray of shape (k, k) or None
-        Comparisons that each pair counts as: k levels of a column are k − 1 of them. None for 1.
+    counts_as : ndarray of shape (k, k)
+        Comparisons that each pair counts as: k levels of a column are k − 1 of them.
     warning : str
     """
 
@@ -313,11 +308,11 @@ class Correlations(Answer):
     identified: bool = True
     noise_known: bool = True
     normal_rows: bool = False
-    p_value: FloatArray | None = None
-    comparable: BoolArray | None = None
-    columns_of_features: tuple[str, ...] = ()
+    p_value: FloatArray
+    comparable: BoolArray
+    columns_of_features: tuple[str, ...]
     cutoff: float | None = None
-    counts_as: FloatArray | None = None
+    counts_as: FloatArray
     warning: str = ""
 
     facts = ("feature_names", "level", "partial", "identified", "pairs: *", "warning")
@@ -328,13 +323,13 @@ class Correlations(Answer):
         chosen = indices_of(self.feature_names, names)
         if len(chosen) < 2:
             raise InputValueError("a correlation is of two features: name two at least")
-        block, columns = np.ix_(chosen, chosen), self.columns_of_features
+        block = np.ix_(chosen, chosen)
         every = ((field.name, getattr(self, field.name)) for field in fields(self))
         parts: dict[str, Any] = {name: value[block] for name, value in every if isinstance(value, np.ndarray)}
         return replace(
             self,
             feature_names=tuple(self.feature_names[index] for index in chosen),
-            columns_of_features=tuple(columns[index] for index in chosen) if columns else (),
+            columns_of_features=tuple(self.columns_of_features[index] for index in chosen),
             **parts,
         )
 
@@ -352,24 +347,22 @@ class Correlations(Answer):
 
         The chance that any of them is false is at most 1 − ``level``.
         """
-        first, second = self._pairs
+        first, second = (indices[self._counted] for indices in self._pairs)
         result = np.zeros(self.lower.shape, dtype=bool)
-        counted, (p_value, counts_as) = self._counted, self.comparisons
-        held = holds_among_all(p_value, counts_as, self.level, self.cutoff)
-        result[first[counted], second[counted]] = result[second[counted], first[counted]] = held
+        held = holds_among_all(*self.comparisons, self.level, self.cutoff)
+        result[first, second] = result[second, first] = held
         return result
 
     @cached_property
     def _verdicts(self) -> list[str]:
         """Return the verdict of every pair."""
-        first, second = self._pairs
-        unknown = np.full(len(first), np.nan)
+        pairs = self._pairs
         words = sign_verdicts(
-            self.lower[first, second] + self.upper[first, second],
-            unknown if self.p_value is None else self.p_value[first, second],
-            np.nan_to_num(self.privacy_noise[first, second] ** 2, nan=1.0),
-            np.nan_to_num(self.sampling_noise[first, second] ** 2, nan=0.0),
-            estimable(self.lower[first, second], self.upper[first, second], -1.0, 1.0),
+            self.lower[pairs] + self.upper[pairs],
+            self.p_value[pairs],
+            np.nan_to_num(self.privacy_noise[pairs] ** 2, nan=1.0),
+            np.nan_to_num(self.sampling_noise[pairs] ** 2, nan=0.0),
+            estimable(self.lower[pairs], self.upper[pairs], -1.0, 1.0),
             self.level,
         )
         if not self.identified and self.noise_known:
@@ -377,31 +370,26 @@ class Correlations(Answer):
         return [word if counted else "" for word, counted in zip(words, self._counted, strict=True)]
 
     @property
-    def _pairs(self) -> tuple[Any, Any]:
+    def _pairs(self) -> tuple[IntegerArray, IntegerArray]:
         return np.tril_indices(len(self.feature_names), -1)
 
     @property
     def _counted(self) -> BoolArray:
-        first, second = self._pairs
-        return np.ones(len(first), dtype=bool) if self.comparable is None else self.comparable[first, second]
+        return self.comparable[self._pairs]
 
     @property
     def comparisons(self) -> tuple[FloatArray, FloatArray]:
         """The p-values of the pairs that are compared, and the comparisons that each counts as."""
-        first, second = self._pairs
-        none, one = np.full(self.lower.shape, np.nan), np.ones(self.lower.shape)
-        every = none if self.p_value is None else self.p_value, one if self.counts_as is None else self.counts_as
-        p_value, counts_as = (values[first, second][self._counted] for values in every)
-        return p_value, counts_as
+        counted = self._counted
+        return self.p_value[self._pairs][counted], self.counts_as[self._pairs][counted]
 
     @property
     def _shown(self) -> list[int]:
         """Indices of comparable pairs, by decreasing |correlation| in standard errors."""
         if not self.identified:
             return []
-        first, second = self._pairs
-        total = np.hypot(self.privacy_noise, self.sampling_noise)[first, second]
-        size = np.abs(np.nan_to_num(self.correlation[first, second]))
+        total = np.hypot(self.privacy_noise, self.sampling_noise)[self._pairs]
+        size = np.abs(np.nan_to_num(self.correlation[self._pairs]))
         order = largest_first(np.divide(size, total, out=np.zeros_like(size), where=total > 0.0))
         return order[self._counted[order]].tolist()  # type: ignore[no-any-return]
 
@@ -426,8 +414,8 @@ class Correlations(Answer):
 
     def _columns(self) -> list[Column]:
         pairs, names = self._pairs, self.feature_names
-        every = self.correlation, self.privacy_noise, self.sampling_noise, self.lower, self.upper
-        correlation, privacy, sampling, lower, upper = (values[pairs] for values in every)
+        every = self.correlation, self.privacy_noise, self.sampling_noise, self.lower, self.upper, self.p_value
+        correlation, privacy, sampling, lower, upper, p_value = (values[pairs] for values in every)
         first, second = ([names[index] for index in indices] for indices in reversed(pairs))
         total = step_errors(np.hypot(privacy, sampling), lower, upper)
         return [
@@ -439,7 +427,7 @@ class Correlations(Answer):
             Column("sampling_noise", sampling, "± sampling", errors=sampling),
             Column("lower", lower, format_level(self.level), errors=total, upper=upper),
             Column("upper", upper),
-            Column("p_value", None if self.p_value is None else self.p_value[pairs]),
+            Column("p_value", p_value),
             *verdict_columns(self._verdicts, self.holds_among_all[pairs]),
         ]
 
@@ -448,19 +436,6 @@ def _inside(correlation: FloatArray, deviation: FloatArray) -> FloatArray:
     """Return correlations no nearer to ±1 than their standard error."""
     most = np.minimum(_CLOSE_TO_ONE, np.maximum(1.0 - deviation, 0.0))
     return np.clip(correlation, -most, most)
-
-
-def _fisher_interval(
-    correlation: FloatArray, privacy: FloatArray, sampling: FloatArray, half: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return tanh(artanh r ± half·deviation/(1 − r²)), and |r| in standard errors."""
-    # It is Fisher's (1921) interval with noise.
-    deviation = np.sqrt(privacy + sampling)
-    inside = _inside(correlation, deviation)
-    unit = deviation / (1.0 - inside**2)
-    middle = np.arctanh(inside)
-    size = np.divide(np.abs(middle), unit, out=np.where(middle != 0.0, np.inf, 0.0), where=unit > 0.0)
-    return np.tanh(middle - half * unit), np.tanh(middle + half * unit), size
 
 
 @in_floating_point
@@ -510,22 +485,20 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
     chosen = np.array(chosen_features(release, columns))
     if len(chosen) < 2:
         raise InputValueError("a correlation is of two features: name two at least")
-    moments, errors, usable, of_opposites = _errors_of_pairs(release, chosen)
-    i, j = errors.i, errors.j
-    first, second = np.tril_indices(len(chosen), -1)
+    errors, usable, of_opposites = _errors_of_pairs(release, chosen)
+    size, law = len(chosen), errors.moments.law
     privacy, sampling = errors.parts(errors.r)
-    result = np.where(of_opposites & usable, -1.0, release.correlation[i, j])
+    result = np.where(of_opposites & usable, -1.0, release.correlation[errors.i, errors.j])
     lower, upper = (np.clip(end, -1.0, 1.0) for end in holding(*errors.interval(level), result))
-    p_value = np.where(usable, errors.p_values(), 1.0 if moments.law is not None else np.nan)
+    p_value = np.where(usable, errors.p_values(), 1.0 if law is not None else np.nan)
     lower[of_opposites] = upper[of_opposites] = -1.0
     p_value[of_opposites & usable & ~np.isnan(p_value)] = 0.0
-    lower[~usable], upper[~usable] = (np.nan, np.nan) if moments.law is None else (-1.0, 1.0)
-    size = len(chosen)
-    if moments.law is not None:
+    lower[~usable], upper[~usable] = (np.nan, np.nan) if law is None else (-1.0, 1.0)
+    if law is not None:
         p_value[result * errors.r <= 0.0] = 1.0  # 0 is between the estimate and what its interval is of
         result = np.where(estimable(lower, upper, -1.0, 1.0), result, np.nan)
     privacy[~usable] = sampling[~usable] = np.nan
-    comparable = unrelated(release, chosen.tolist())
+    compared = unrelated(release, chosen.tolist())[np.tril_indices(size, -1)]
     return _answer(
         release,
         chosen.tolist(),
@@ -535,35 +508,35 @@ def correlations(release: Moments, columns: Sequence[str] | None = None, *, leve
         sampling_noise=_symmetric(np.sqrt(sampling), size, 0.0),
         lower=_symmetric(lower, size, 1.0),
         upper=_symmetric(upper, size, 1.0),
-        normal_rows=bool((errors.of_normal_rows & usable & comparable[first, second]).any()),
+        normal_rows=bool((errors.of_normal_rows & usable & compared).any()),
         p_value=_symmetric(p_value, size, 0.0),
-        comparable=comparable,
     )
 
 
 def _answer(release: Moments, features: Sequence[int], level: float, **parts: Any) -> Correlations:
     """Return the answer of these features; ``parts`` are the other fields."""
     counts_as = comparisons_of(release, features)
-    stated = {"comparable": unrelated(release, features), "counts_as": np.outer(counts_as, counts_as), **parts}
     return Correlations(
         feature_names=tuple(release.feature_names[feature] for feature in features),
         columns_of_features=tuple(release.column_names[feature] for feature in features),
+        comparable=unrelated(release, features),
+        counts_as=np.outer(counts_as, counts_as),
         level=level,
         noise_known=release.noise is not None,
         warning=cautions_by_code(release),
-        **stated,
+        **parts,
     )
 
 
 @in_floating_point
 def correlation_noise(release: Moments, features: Sequence[int]) -> FloatArray:
     """Return ``privacy_noise`` of :func:`correlations` alone, of k features, shape (k, k)."""
-    _, errors, usable, _ = _errors_of_pairs(release, np.asarray(features))
+    errors, usable, _ = _errors_of_pairs(release, np.asarray(features))
     return _symmetric(np.where(usable, np.sqrt(errors.privacy(errors.r)), np.nan), len(features), 0.0)
 
 
-def _errors_of_pairs(release: Moments, chosen: IntegerArray) -> tuple[LocalMoments, _Errors, BoolArray, BoolArray]:
-    """Return moments, errors of pairs, and masks: variances not hidden, opposite levels."""
+def _errors_of_pairs(release: Moments, chosen: IntegerArray) -> tuple[_Errors, BoolArray, BoolArray]:
+    """Return errors of pairs, and masks: variances not hidden, opposite levels."""
     opposite = opposite_levels(release)
     moments = LocalMoments.of(release).with_opposites(opposite)
     variances = FeatureVariances.of(release, moments)
@@ -581,7 +554,7 @@ def _errors_of_pairs(release: Moments, chosen: IntegerArray) -> tuple[LocalMomen
     raw = np.where(usable, moments.moments[i + 1, j + 1] / root, 0.0)
     bounded = np.clip(np.where(of_opposites, -1.0, raw), -1.0, 1.0)
     errors = _Errors.of(bounded, moments, variances, i, j, safe, of_opposites)
-    return moments, errors.with_products(release, usable, safe), usable, of_opposites
+    return errors.with_products(release, usable, safe), usable, of_opposites
 
 
 def _symmetric(values: FloatArray, size: int, diagonal: float) -> FloatArray:
@@ -661,15 +634,18 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
     privacy = _privacy_variances(standardized, inverse / root, result)
     on_scale = 1.0 / max(n - k - 1.0, 1.0)
     sampling = on_scale * (1.0 - result**2) ** 2
-    lower, upper = np.full((k, k), np.nan), np.full((k, k), np.nan)
-    p_value = np.full((k, k), np.nan)
+    lower, upper, p_value = (np.full((k, k), np.nan) for _ in range(3))
     if law is not None:
-        half = deviations_for(level, law, privacy, sampling)
-        lower, upper, standard_errors = _fisher_interval(result, privacy, sampling, half)
-        p_value = p_values(standard_errors, privacy, sampling, law)
+        # Fisher's (1921) interval with noise: tanh(artanh r ± half·deviation/(1 − r²)), and |r| in standard errors
+        deviation = np.sqrt(privacy + sampling)
+        inside = _inside(result, deviation)
+        unit, middle = deviation / (1.0 - inside**2), np.arctanh(inside)
+        half = deviations_for(level, law, privacy, sampling) * unit
+        lower, upper = np.tanh(middle - half), np.tanh(middle + half)
+        size = np.divide(np.abs(middle), unit, out=np.where(middle != 0.0, np.inf, 0.0), where=unit > 0.0)
+        p_value = p_values(size, privacy, sampling, law)
         p_value = _p_by_student(p_value, result, np.full_like(result, on_scale), privacy, law)
-        middle = _inside(result, np.sqrt(privacy + sampling))
-        result = np.where(estimable(lower, upper, -1.0, 1.0), middle, np.nan)
+        result = np.where(estimable(lower, upper, -1.0, 1.0), inside, np.nan)
     for values, diagonal in ((result, 1.0), (lower, 1.0), (upper, 1.0), (privacy, 0.0), (sampling, 0.0)):
         np.fill_diagonal(values, diagonal)
     return _answer(

@@ -185,8 +185,7 @@ def _correlations(release: Moments, goal: Goal) -> _Ends:
         (i, j)
         for i, one in enumerate(names)
         for j, other in enumerate(names[:i])
-        if (found.comparable is None or found.comparable[i, j])
-        and ((one in first and other in second) or (other in first and one in second))
+        if found.comparable[i, j] and ((one in first and other in second) or (other in first and one in second))
     ]
     i, j = np.array(pairs, dtype=int).reshape(-1, 2).T
     cells = [f"{names[column]} ~ {names[row]}" for row, column in pairs]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 
@@ -429,10 +429,11 @@ class GroupDifferences(Answer):
     # unknown.
     p_value: FloatArray
     level: float
+    _: KW_ONLY
     # largest p/`counts_as` of a difference that holds among all of a page; None: by Holm's correction over this table
     cutoff: float | None = None
-    of_features: FloatArray | None = None  # (m,), comparisons that each feature counts as; None for 1
-    dates: tuple[Date | None, ...] = ()  # (m,), the column of each feature if it holds dates
+    of_features: FloatArray  # (m,), comparisons that each feature counts as
+    dates: tuple[Date | None, ...]  # (m,), the column of each feature if it holds dates
 
     facts = ("level", "**: *")
 
@@ -464,8 +465,7 @@ class GroupDifferences(Answer):
     def comparisons(self) -> tuple[FloatArray, FloatArray]:
         """The p-values of all differences, and the comparisons that each counts as, shape (m · p,)."""
         # all pairs of k groups are k − 1
-        of_features = np.ones(len(self.features)) if self.of_features is None else self.of_features
-        return self.p_value.ravel(), np.repeat(of_features * 2.0 / len(self.groups), len(self.pairs))
+        return self.p_value.ravel(), np.repeat(self.of_features * 2.0 / len(self.groups), len(self.pairs))
 
     @property
     def holds_among_all(self) -> BoolArray:
@@ -493,7 +493,7 @@ class GroupDifferences(Answer):
         pairs = self.pairs * len(self.features)
         names = [name for name in self.features for _ in self.pairs]
         errors = step_errors(np.hypot(self.privacy_noise, self.sampling_noise), self.lower, self.upper)
-        dates = [date for date in self.dates for _ in self.pairs] or None
+        dates = [date for date in self.dates for _ in self.pairs]
         ends, difference = intervals(self.lower, self.upper, errors), self.difference.ravel()
         return [
             Column("feature", names, "feature", label=True),
@@ -655,7 +655,7 @@ class GroupMeans(Answer):
         widths = step_errors(np.where(np.isfinite(errors), errors, np.inf), self.lower, self.upper)
         unknown = np.isnan(self.mean.ravel()).tolist()
         means = [LOST if gone else cell for cell, gone in zip(rounded_cells(self.mean, widths), unknown, strict=True)]
-        dates = [date for date in self.differences.dates for _ in range(k)] or None
+        dates = [date for date in self.differences.dates for _ in range(k)]
         low, high = self.lower.ravel(), self.upper.ravel()
         return [
             Column("feature", [name for name in self.features for _ in range(k)], "feature", label=True),

@@ -12,9 +12,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.covariance import EmpiricalCovariance, empirical_covariance, log_likelihood
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from dpmoments.analysis.components import Scaling, number_of_components, require_scaling
+from dpmoments.analysis.components import SCALINGS, Scaling, number_of_components
 from dpmoments.analysis.frames import feature_values
 from dpmoments.analysis.functionals import precision
+from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
 from dpmoments.base.values import FloatArray
@@ -224,7 +225,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MomentsEstimator)
         return min(int((np.cumsum(shares) <= self.n_components).sum()) + 1, len(shares))
 
     def _check_analysis(self, schema: Schema) -> None:
-        require_scaling(self.scaling)
+        check_one_of("scaling", self.scaling, SCALINGS)
         self._number(np.ones(schema.n_features))
 
     def _read(self) -> None:
