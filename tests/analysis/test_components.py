@@ -9,7 +9,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.analysis import functionals
 from dpmoments.analysis.components import _trace_of_square
-from dpmoments.analysis.functionals import _noise_edge, noise_edges
+from dpmoments.analysis.functionals import noise_edges
 from dpmoments.moments.cells import GaussianCells
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.terms import NoiseTerm
@@ -100,7 +100,8 @@ def test_the_noise_edge_is_of_the_largest_row_of_noise_between_later_components(
             covariance = cells * np.outer(direction, direction)  # of N b: two entries share one cell
             covariance[np.diag_indices(d)] = cells @ direction**2
             rows[j] = np.trace(projection @ covariance)
-        assert edges[index] == pytest.approx(_noise_edge(rows.max(), d - index, law), rel=1e-12)
+        [whole] = noise_edges(np.full((d - index, d - index), rows.max() / (d - index)), np.eye(1, d - index), law)
+        assert edges[index] == pytest.approx(whole, rel=1e-12)
 
 
 def test_rare_levels_are_named_where_they_hide_components() -> None:

@@ -693,7 +693,7 @@ CHECKS: list[Any] = [
     (
         mean_intervals,
         0.05,
-        [Fault(description.Description._mean_ends, "sampling, factor)", "sampling, 0.75 * factor)")],
+        [Fault(description.Description.conf_int, "sampling, factor)", "sampling, 0.75 * factor)")],
     ),
     (
         mean_intervals_by_noisy_variances,
@@ -775,14 +775,14 @@ CHECKS: list[Any] = [
     (
         coefficient_intervals,
         0.05,
-        [Fault(normal_equations.NormalEquations._linear, "reach = float", "reach = 0.85 * float")],
+        [Fault(normal_equations.NormalEquations.contrast, "reach = float", "reach = 0.85 * float")],
     ),
     (
         contrast_intervals,
         0.05,
         [
             Fault(
-                normal_equations.NormalEquations._linear,
+                normal_equations.NormalEquations.contrast,
                 "weights @ part @ weights",
                 "0.7 * (weights @ part @ weights)",
             )
@@ -1078,8 +1078,8 @@ def test_the_ends_of_a_mean_are_those_at_which_it_is_rejected() -> None:
     """The count is noisy, and its noise is also that of a mean away from the center."""
     np.testing.assert_allclose(ends_of_means(), Z**2, rtol=1e-6)
     for function, before, after in (
-        (description.Description._mean_ends, "self.mean_count_covariance", "0.0 * self.mean_count_covariance"),
-        (description.Description._mean_ends, "(self.count_noise or 0.0)", "0.0"),
+        (description.Description.conf_int, "self.mean_count_covariance", "0.0 * self.mean_count_covariance"),
+        (description.Description.conf_int, "(self.count_noise or 0.0)", "0.0"),
         (description.mean_noise, "- of_count) / 2.0", "- of_count)"),
     ):
         with planted(function, before, after):

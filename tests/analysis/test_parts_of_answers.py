@@ -440,7 +440,8 @@ def local_moments(**facts: Any) -> functionals.LocalMoments:
     shift, stretch = np.array([0.1, -0.2, 0.3, 0.4]), np.array([1.0, 2.0, 0.5, 3.0])
     level = (rng.random(50) < 0.3).astype(float)
     z = np.column_stack([np.ones(50), level, 1.0 - level, rng.normal(size=(50, 2))])
-    matrix = functionals._shifted(shift, stretch)
+    matrix = np.diag([1.0, *stretch])
+    matrix[1:, 0] = shift
     given = dict(
         moments=matrix @ (z.T @ z) @ matrix.T,
         n_rows=50.0,

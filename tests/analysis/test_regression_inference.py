@@ -677,8 +677,8 @@ def test_a_coefficient_without_error_is_certain() -> None:
     equations.__dict__.update(privacy_covariance=none, sampling_covariance=none)
     first = np.eye(equations.n_regressors)[0]
     value = float(equations.coefficients[0])
-    assert equations._linear(first, 0.95, value - 1.5).p_value == 0.0
-    assert equations._linear(first, 0.95, value).p_value == 1.0
+    assert equations.contrast(first, 0.95, value - 1.5).p_value == 0.0
+    assert equations.contrast(first, 0.95, value).p_value == 1.0
 
 
 def test_residuals_of_a_noisy_fit_are_about_the_shrunken_line() -> None:

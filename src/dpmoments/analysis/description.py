@@ -22,7 +22,7 @@ from dpmoments.analysis.answers import (
     takes_level,
 )
 from dpmoments.analysis.confidence import deviations_for, fieller_interval, hidden_by_noise, within_bounds
-from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of
+from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of, share_mask
 from dpmoments.analysis.released import Moments, cautions_in_full, dates_in, indices_of, named_features, pairs_of_levels
 from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.moments.law import NoiseLaw
@@ -200,9 +200,7 @@ class Description(Answer):
         ValueError
             If the level is below 0.5.
         """
-        return self._mean_ends(self.mean_noise**2, self.sampling_variance, confidence_level(level))
-
-    def _mean_ends(self, privacy: FloatArray, sampling: FloatArray, level: float) -> FloatArray:
+        level, privacy, sampling = confidence_level(level), self.mean_noise**2, self.sampling_variance
         if self.noisy_mean is None or self.n_rows is None:
             return np.full((len(self.feature_names), 2), np.nan)
         factor = deviations_for(level, self.noise, privacy, sampling, self.sampling_degrees)
@@ -324,27 +322,31 @@ def describe(release: Moments, columns: Sequence[str] | None = None) -> Descript
 def described(release: Moments, *, tested: bool = True) -> Description:
     """Describe all features; tests of shares and standard deviations against 0 take longer."""
     names, with_mean, with_count = release.feature_names, release.noisy_sum is not None, release.noisy_count is not None
-    unknown = np.full(len(release.feature_names), np.nan)
+    unknown = np.full(len(names), np.nan)
     spread = unknown
     if with_count:
         variance = np.diag(release.covariance if with_mean else release.second_moment)
         spread = np.sqrt(np.where(variance >= 0, variance, np.nan))  # negative: a release without repair
     noise, shared = mean_noise(release)
-    unclear, deviation_noise, below = np.zeros(len(unknown), dtype=bool), unknown, np.zeros(len(unknown))
-    if tested:
-        unclear = _unclear_shares(release, noise)
-    if tested and with_mean:
-        deviation_noise, below = _deviation_noise(release, spread, unclear)
     rows = float(release.sample_size) if with_count else math.nan
     weighting = release.weighting
-    present = np.ones(len(unknown)) if release.present is None else release.present
+    present = np.ones(len(names)) if release.present is None else release.present
     opposites = {first + 1: first for first, near_one in pairs_of_levels(release) if near_one}
-    location = LocalMoments.of(release).location if with_mean else None
-    if location is not None:
+
+    location, sampling, deviation_noise = None, unknown, unknown
+    unclear, below = np.zeros(len(names), dtype=bool), np.zeros(len(names))
+    if with_mean:
+        moments = LocalMoments.of(release)
+        location = moments.location.copy()
+        if tested:
+            shares, counts_as = share_mask(release) & (noise > 0.0), comparisons_of(release, range(len(names)))
+            unclear = hidden_by_noise(location, noise, release.noise, shares, counts_as)[0]
+            deviation_noise, below = _deviation_noise(release, moments, spread, unclear)
         for second, first in opposites.items():  # limits of both levels hold together
             location[second], noise[second], shared[second] = 1.0 - location[first], noise[first], -shared[first]
-    sampling = _sampling_variance(release, noise) if with_mean else unknown.copy()
-    sampling[list(opposites)] = sampling[list(opposites.values())]
+        sampling = _sampling_variance(release, moments, noise)
+        sampling[list(opposites)] = sampling[list(opposites.values())]
+
     return Description(
         feature_names=names,
         mean=release.mean if with_mean else None,
@@ -375,20 +377,6 @@ def described(release: Moments, *, tested: bool = True) -> Description:
     )
 
 
-def _unclear_shares(release: Moments, noise: FloatArray) -> BoolArray:
-    """Return a mask of the shares that noise does not distinguish from 0."""
-    constraints = Constraints.of(release.schema, mean=True)
-    shares = np.zeros(len(noise), dtype=bool)
-    for block in constraints.blocks:
-        shares[block.features] = True
-    shares[list(constraints.flags)] = True
-    shares &= noise > 0.0
-    if release.noise is None or not shares.any():
-        return np.zeros(len(noise), dtype=bool)
-    counts_as = comparisons_of(release, range(len(noise)))
-    return hidden_by_noise(LocalMoments.of(release).location, noise, release.noise, shares, counts_as)[0]
-
-
 def mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:
     """Return the noise SDs of the means, and their covariances with the count's noise."""
     # The latter is relative to the count.
@@ -412,11 +400,10 @@ def mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:
     return np.asarray(noise), np.asarray(np.zeros(d) if release.count_is_public else shared)
 
 
-def _sampling_variance(release: Moments, mean_noise: FloatArray) -> FloatArray:
+def _sampling_variance(release: Moments, moments: LocalMoments, mean_noise: FloatArray) -> FloatArray:
     """Return the sampling variances of the means, shape (d,), by the unrepaired variances."""
     # An interval of variance T, estimated with noise of SD s, misses too often by s²/T² to first order: s²/T is added
     # to T.
-    moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments)
     unit = moments.unit**2 / max(moments.independent_rows - 1.0, 1.0)
     if release.present is not None:  # a mean is of the rows with a value
@@ -430,10 +417,9 @@ def _sampling_variance(release: Moments, mean_noise: FloatArray) -> FloatArray:
 
 
 def _deviation_noise(
-    release: Moments, deviations: FloatArray, unclear_shares: BoolArray
+    release: Moments, moments: LocalMoments, deviations: FloatArray, unclear_shares: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the noise of SDs, and upper limits of SDs not distinguishable from 0."""
-    moments = LocalMoments.of(release)
     variances = FeatureVariances.of(release, moments, as_shown=True)
     per_row, of_share = variances.noise_per_row(moments), variances.of_share
     noise, known = per_row * moments.unit**2, np.nan_to_num(deviations, nan=0.0)

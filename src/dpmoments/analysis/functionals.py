@@ -113,7 +113,15 @@ class LocalMoments:
         if self.law is None:
             return np.full(len(weights), np.nan)
         if self.opposite is not None:
-            indices, weights = _on_both(indices, weights, self.opposite)
+            # from weights on (1, (w_f − w_g)/2) to weights on (1, w): the opposites are last, −1 for none
+            others, size = np.where(indices[:, 1:] > 0, self.opposite[indices[:, 1:] - 1], -1), indices.shape[1]
+            has_one = others >= 0
+            own = np.concatenate([np.ones((len(indices), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
+            spread = np.concatenate([np.eye(size) * own[:, :, None], np.zeros((*indices.shape, size - 1))], axis=2)
+            row = np.arange(1, size)
+            spread[:, row, size + row - 1] = np.where(has_one, -0.5, 0.0)
+            weights = np.einsum("pij,pik,pjl->pkl", weights, spread, spread, optimize=True)
+            indices = np.concatenate([indices, np.where(has_one, others + 1, -1)], axis=1)
         return self.law.variance(indices, self._of_released(indices, weights))
 
     def variances_of_squares(self, chosen: IntegerArray, vectors: FloatArray, subtracted: FloatArray) -> FloatArray:
@@ -121,7 +129,8 @@ class LocalMoments:
         # Vectors a and s have an entry for the constant and one for each chosen feature, (P, k + 1).
         if self.law is None:
             return np.full(len(vectors), np.nan)
-        matrix = _shifted(self.shift, self.stretch)
+        matrix = np.diag(np.append(1.0, self.stretch))
+        matrix[1:, 0] = self.shift
         if self.opposite is not None:
             matrix = _halved(self.opposite) @ matrix
         return self.law.carried(matrix[np.append(0, chosen + 1)]).variance_of_squares(vectors, subtracted)
@@ -157,7 +166,17 @@ class LocalMoments:
         chosen = np.maximum(chosen, 0)
         shift, stretch = np.where(used, self.shift[chosen], 0.0), np.where(used, self.stretch[chosen], 0.0)
         if indices.shape[1] <= _FEW_INDICES:
-            return _of_few(weights, shift.T, stretch.T)
+            size, shift, stretch = indices.shape[1], shift.T, stretch.T
+            result = functionals_of(size, len(weights))
+            corner = weights[:, 0, 0].copy()
+            for i in range(1, size):
+                on_shift = weights[:, i, 0] + sum(weights[:, i, j] * shift[j - 1] for j in range(1, size))
+                corner += shift[i - 1] * (weights[:, i, 0] + on_shift)
+                result[:, i, 0] = result[:, 0, i] = on_shift * stretch[i - 1]
+                for j in range(1, i + 1):
+                    result[:, i, j] = result[:, j, i] = weights[:, i, j] * (stretch[i - 1] * stretch[j - 1])
+            result[:, 0, 0] = corner
+            return result
         shift = np.concatenate([np.ones((len(indices), 1)), shift], axis=1)
         on_shift = (weights @ shift[:, :, None])[:, :, 0]
         result = np.empty_like(weights)
@@ -176,28 +195,6 @@ def functionals_of(size: int, count: int) -> FloatArray:
     """Return weights 0 of functionals on a few indices, shape (count, size, size)."""
     # of which one entry is stored for all functionals, then the next
     return np.moveaxis(np.zeros((size, size, count)), 2, 0)
-
-
-def _of_few(weights: FloatArray, shift: FloatArray, stretch: FloatArray) -> FloatArray:
-    """Convert weights on (1, t + s·x) to weights on (1, x); t and s have shape (m − 1, P)."""
-    size = weights.shape[1]
-    result = functionals_of(size, len(weights))
-    corner = weights[:, 0, 0].copy()
-    for i in range(1, size):
-        on_shift = weights[:, i, 0] + sum(weights[:, i, j] * shift[j - 1] for j in range(1, size))
-        corner += shift[i - 1] * (weights[:, i, 0] + on_shift)
-        result[:, i, 0] = result[:, 0, i] = on_shift * stretch[i - 1]
-        for j in range(1, i + 1):
-            result[:, i, j] = result[:, j, i] = weights[:, i, j] * (stretch[i - 1] * stretch[j - 1])
-    result[:, 0, 0] = corner
-    return result
-
-
-def _shifted(shift: FloatArray, stretch: FloatArray) -> FloatArray:
-    """Return the linear map from (1, x) to (1, t + s·x)."""
-    result = np.diag(np.concatenate([[1.0], stretch]))
-    result[1:, 0] = shift
-    return result
 
 
 def _halved(opposite: IntegerArray) -> FloatArray:
@@ -250,20 +247,14 @@ def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray((product + np.swapaxes(product, -1, -2)) / 2.0)
 
 
-def _noise_edge(row_sum: float, size: int, law: NoiseLaw | None) -> float:
-    """Return the 95 % quantile of the largest eigenvalue of the noise on a k × k matrix."""
-    if law is None:
-        return float("nan")
-    spectral = SpectralNoise.of(law)
-    beyond = spectral.edge / (2.0 * math.sqrt(spectral.variance)) if spectral.variance > 0.0 else 1.0
-    return math.sqrt(row_sum) * (2.0 + math.pow(size, -2.0 / 3.0)) * max(1.0, beyond)
-
-
 def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None) -> FloatArray:
     """Return the noise edge on the span of each component and those after it."""
     # With P the projection on that span, E‖PNPe_j‖² = tr(P Cov(N b)), b = Pe_j, is the sum of a row of variances. Of
     # more than 64 components some take the edge of one a little before them, which is a little larger.
-    d = cells.shape[0]
+    if law is None:
+        return np.full(len(components), np.nan)
+    d, spectral = len(cells), SpectralNoise.of(law)
+    beyond = spectral.edge / (2.0 * math.sqrt(spectral.variance)) if spectral.variance > 0.0 else 1.0
     result, between = np.empty(len(components)), cells - np.diag(np.diag(cells))
     index = 0
     while index < len(components):
@@ -276,7 +267,9 @@ def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None)
         carried = -before @ (away * between)
         within = np.einsum("ti,ti->i", before, (carried @ before.T) @ before - 2.0 * carried)
         rows = np.maximum(kept, 0.0) @ cells @ squares + within
-        result[index:following] = _noise_edge(float(np.max(rows, initial=0.0)), d - index, law)
+        # the 95 % quantile of the largest eigenvalue of the noise on a matrix of this size
+        largest = math.sqrt(float(np.max(rows, initial=0.0))) * (2.0 + math.pow(d - index, -2.0 / 3.0))
+        result[index:following] = largest * max(1.0, beyond)
         index = following
     return result
 
@@ -290,34 +283,23 @@ def describe_law(law: NoiseLaw | None) -> str:
     return "" if law is not None else f"{WHY_NOISE_UNKNOWN}; so nothing here has an interval"
 
 
-def _on_both(indices: IntegerArray, weights: FloatArray, opposite: IntegerArray) -> tuple[IntegerArray, FloatArray]:
-    """Convert weights on (1, (w_f − w_g)/2) to weights on (1, w)."""
-    # The opposites are last, −1 for none.
-    others = np.where(indices[:, 1:] > 0, opposite[indices[:, 1:] - 1], -1)
-    has_one = others >= 0
-    own = np.concatenate([np.ones((len(indices), 1)), np.where(has_one, 0.5, 1.0)], axis=1)
-    spread = np.concatenate(
-        [np.eye(indices.shape[1]) * own[:, :, None], np.zeros((*indices.shape, others.shape[1]))], axis=2
-    )
-    row = np.arange(1, indices.shape[1])
-    spread[:, row, indices.shape[1] + row - 1] = np.where(has_one, -0.5, 0.0)
-    result = np.einsum("pij,pik,pjl->pkl", weights, spread, spread, optimize=True)
-    return np.concatenate([indices, np.where(has_one, others + 1, -1)], axis=1), result
-
-
 # Variances of features as inference reads them: of a level or a Boolean by its share, of others by the second moment.
+
+
+def share_mask(release: Moments) -> BoolArray:
+    """Return a mask of levels and Booleans, whose means are shares, shape (d,)."""
+    result = np.zeros(len(release.feature_names), dtype=bool)
+    constraints = Constraints.of(release.schema, mean=True)
+    for block in constraints.blocks:
+        result[block.features] = True
+    result[list(constraints.flags)] = True
+    return result
 
 
 def indicator_mask(release: Moments) -> BoolArray:
     """Return a mask of features that are 0 or 1 in every row, shape (d,)."""
     # These are levels and Booleans (assumed to hold no fractions) of rows that were not moved.
-    result = np.zeros(len(release.feature_names), dtype=bool)
-    constraints = Constraints.of(release.schema, mean=True)
-    if not release.rows_moved:
-        for block in constraints.blocks:
-            result[block.features] = True
-        result[list(constraints.flags)] = True
-    return result
+    return share_mask(release) & (not release.rows_moved)
 
 
 def opposite_levels(release: Moments) -> IntegerArray:
@@ -332,11 +314,6 @@ def opposite_levels(release: Moments) -> IntegerArray:
         if near_one:
             result[first], result[first + 1] = first + 1, first
     return result
-
-
-def shows_shares(release: Moments) -> bool:
-    """Return True if the repair makes the covariance of a column's levels diag(p) − ppᵀ."""
-    return release.repair in (Repair.AUTO, Repair.STRUCTURED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +337,8 @@ class FeatureVariances:
         ``as_shown`` asks for the variances of ``release.covariance``: most repairs take a level's from its second moment.
         """
         d = len(moments.location)
-        by_shares = not as_shown or shows_shares(release)
+        # these repairs make the covariance of a column's levels diag(p) − ppᵀ
+        by_shares = not as_shown or release.repair in (Repair.AUTO, Repair.STRUCTURED)
         zero_one = indicator_mask(release) & by_shares
         share = np.where(zero_one, moments.location, np.nan)
         possible = np.clip(share, 0.0, 1.0)

@@ -202,17 +202,8 @@ class InstrumentalVariables(Answer):
     warning: str = ""
 
     facts = (
-        *(
-            "target",
-            "exogenous",
-            "endogenous",
-            "instruments",
-            "level",
-            "coefficients: estimates",
-            "first_stage",
-            "weak",
-        ),
-        *("anderson_rubin: anderson_rubin_set", "warning"),
+        *("target", "exogenous", "endogenous", "instruments", "level", "coefficients: estimates", "first_stage"),
+        *("weak", "anderson_rubin: anderson_rubin_set", "warning"),
     )
 
     @property
@@ -278,9 +269,6 @@ class InstrumentalVariables(Answer):
             raise InputValueError(
                 f"an Anderson–Rubin set is of one endogenous regressor, and here are {len(self.endogenous)}"
             )
-        return self._set_at(level)
-
-    def _set_at(self, level: float) -> tuple[tuple[float, float], ...]:
         equations = self.equations
         at = equations.regressors[-1]
         size = math.sqrt(equations.moments[equations.target, equations.target] / equations.moments[at, at])
@@ -293,27 +281,17 @@ class InstrumentalVariables(Answer):
         def beyond(angle: float) -> float:
             return statistic(angle) - limit
 
-        def value(angle: float) -> float:
-            return math.tan(angle) * size
-
         angles = np.linspace(-math.pi / 2.0, math.pi / 2.0, _ANGLES)
         estimate = math.atan(float(equations.coefficients[-1]) / size)
         angles = np.unique(np.append(angles, estimate))
         heights = np.array([beyond(float(angle)) for angle in angles])
-        result: list[tuple[float, float]] = []
-        start: float | None = -math.inf if heights[0] <= 0.0 else None
-        for index in range(1, len(angles)):
-            if (heights[index] <= 0.0) == (heights[index - 1] <= 0.0):
-                continue
-            crossing = value(scipy.optimize.brentq(beyond, angles[index - 1], angles[index], xtol=1e-14))
-            if start is None:
-                start = crossing
-            else:
-                result.append((start, crossing))
-                start = None
-        if start is not None:
-            result.append((start, math.inf))
-        return tuple(result)
+        ends = [-math.inf] if heights[0] <= 0.0 else []
+        for index in np.flatnonzero(np.diff(heights <= 0.0)):
+            crossing = scipy.optimize.brentq(beyond, angles[index], angles[index + 1], xtol=1e-14)
+            ends.append(math.tan(crossing) * size)
+        if heights[-1] <= 0.0:
+            ends.append(math.inf)
+        return tuple(zip(ends[::2], ends[1::2], strict=True))
 
     @cached_property
     def verdict(self) -> tuple[str, ...]:

@@ -154,9 +154,13 @@ class Search:
         for start in (None, *starts):
             beyond = np.zeros(len(self._all)) if start is None else np.array(start, dtype=float)
             beyond[held] = [fixed[int(index)] for index in held]
-            if start is None:
-                for _ in range(2):
-                    beyond = self._reweighted(beyond, free, held)
+            for _ in range(2 if start is None and len(free) else 0):  # least squares at the weights of b
+                point = self.at(beyond)
+                wanted = -point.whitened(self._system[:, held] @ beyond[held][:, None])[:, 0]
+                part = point.whitened(np.take(self._system, free, axis=1))
+                square = part.T @ part
+                solution = _solved(square, 1e-13 * float(np.trace(square)), part.T @ wanted)
+                beyond[free] = np.linalg.lstsq(part, wanted, rcond=None)[0] if solution is None else solution
             reached = self._descended(beyond, free, enough=enough, lowest=lowest)
             if best is None or reached.statistic < best.statistic:
                 best = reached
@@ -164,19 +168,6 @@ class Search:
                 break
         assert best is not None
         return best
-
-    def _reweighted(self, beyond: FloatArray, free: IntegerArray, held: IntegerArray) -> FloatArray:
-        """Return the least squares solution at the weights of b."""
-        if not len(free):
-            return beyond
-        point = self.at(beyond)
-        wanted = -point.whitened(self._system[:, held] @ beyond[held][:, None])[:, 0]
-        part = point.whitened(np.take(self._system, free, axis=1))
-        square = part.T @ part
-        result = beyond.copy()
-        solution = _solved(square, 1e-13 * float(np.trace(square)), part.T @ wanted)
-        result[free] = np.linalg.lstsq(part, wanted, rcond=None)[0] if solution is None else solution
-        return result
 
     def _descended(
         self,

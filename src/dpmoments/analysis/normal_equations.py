@@ -89,15 +89,6 @@ class JointTest:
         return f"F({self.numerator}, {self.denominator:,.0f})"
 
 
-def _after_repair(release: Moments, features: list[int], target: int) -> FloatArray:
-    """Return the β of the moments after repair, the constant first."""
-    covariance, mean = release.unit_ball_covariance, release.unit_ball_mean
-    if release.center is not None:
-        mean = mean - release.center
-    slopes = np.linalg.lstsq(covariance[np.ix_(features, features)], covariance[features, target], rcond=None)[0]
-    return np.append(mean[target] - slopes @ mean[features], slopes)
-
-
 _DEPENDENT = 1e-9
 """Relative size below which a restriction follows from others."""
 
@@ -162,22 +153,20 @@ class NormalEquations:
         if noise is None:
             return None
         features, scale, shift = list(chosen.features), release.encoding.scale, release.zero_of_units
-        unit, k = float(scale[chosen.target]), len(chosen.features)
+        target, unit, k = chosen.target, float(scale[chosen.target]), len(features)
         slopes = np.diag(unit / scale[features])
-        d, indices = len(release.feature_names), [*chosen.features, chosen.target]
-        design_map = np.zeros((k + 1, d + 1))
-        design_map[np.arange(k + 1), np.array(indices) + 1] = 1.0
+        indices = [*features, target]
+        design_map = np.eye(len(release.feature_names) + 1)[np.array(indices) + 1]
         if chosen.intercept:
-            design_map = np.vstack([np.eye(1, d + 1), design_map])
+            design_map = np.vstack([np.eye(1, design_map.shape[1]), design_map])
         elif release.noisy_sum is not None:
             design_map[:, 0] = shift[indices]
         whole = moments_with_constant(release)
         gaps = joint_gaps = zero_map = None
         if release.present is not None:
-            used = [*chosen.features, chosen.target]
-            lead = 1 if chosen.intercept else 0
-            gaps = np.append(np.zeros(lead), gaps_of(release)[used])
-            joint_gaps = np.pad(joint_gaps_of(release)[np.ix_(used, used)], (lead, 0))
+            lead = int(chosen.intercept)
+            gaps = np.append(np.zeros(lead), gaps_of(release)[indices])
+            joint_gaps = np.pad(joint_gaps_of(release)[np.ix_(indices, indices)], (lead, 0))
         moments = design_map @ whole @ design_map.T
         moments = (moments + moments.T) / 2.0
         n_rows, weighted = float(whole[0, 0]), None
@@ -190,14 +179,19 @@ class NormalEquations:
             chosen.intercept and len({release.column_names[feature] for feature in chosen.unmerged or features}) == 1
         )
         if of_one_column:
-            repaired = _after_repair(release, features, chosen.target)
-        lower, upper = (float(bound[chosen.target]) for bound in release.feature_bounds)
+            covariance, mean = release.unit_ball_covariance, release.unit_ball_mean
+            if release.center is not None:
+                mean = mean - release.center
+            block = np.ix_(features, features)
+            of_features = np.linalg.lstsq(covariance[block], covariance[features, target], rcond=None)[0]
+            repaired = np.append(mean[target] - of_features @ mean[features], of_features)
+        lower, upper = (float(bound[target]) for bound in release.feature_bounds)
         if chosen.intercept:
             units = np.zeros((k + 1, k + 1))
             units[0, 0] = unit
             units[0, 1:] = -unit * shift[features]
             units[1:, 1:] = slopes
-            offset = unit * float(shift[chosen.target])
+            offset = unit * float(shift[target])
             zero_map = np.eye(k + 2)
             zero_map[1:, 0] = shift[indices]
         return cls(
@@ -214,7 +208,7 @@ class NormalEquations:
             target_range=(lower, upper),
             of_groups=of_one_column and bool(indicator_mask(release)[features].all()),
             products=products,
-            rows_per_unit=rows_per_independent(release, chosen.target),
+            rows_per_unit=rows_per_independent(release, target),
             gaps=gaps,
             joint_gaps=joint_gaps,
             weighted=weighted,
@@ -280,20 +274,18 @@ class NormalEquations:
         result = self._robust_shape
         if result is None:
             result = self.psd_gram if self.weighted is None else by_squared_weights(self.psd_gram, self.weighted)
-        return self.rows_per_unit * (result if self.gaps is None else result + self._shape_of_gaps(self.gaps))
-
-    def _shape_of_gaps(self, gaps: FloatArray) -> FloatArray:
-        """Return what missing values add to the shape: pairs of features are of other rows."""
-        at = np.append(-self._pilot, 1.0)
-        spread = self.moments / self.n_rows
-        if self.with_constant:
-            spread = spread - np.outer(spread[0], spread[0])
-        # relative to residuals that noise leaves nothing of, it would have no bound
-        total = max(self.residual_variance(at), self.residual_noise(at) / self.n_rows, np.finfo(float).tiny)
-        weights = bilinear(np.eye(len(at))[:-1], at)  # of the error of each equation, (E b)_a
-        result = covariance_of_gaps(weights, spread, gaps, self.joint_gaps)
-        eigenvalues, vectors = np.linalg.eigh(result * (self.n_rows / total))
-        return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
+        if self.gaps is not None:  # pairs of features are of other rows
+            at = np.append(-self._pilot, 1.0)
+            spread = self.moments / self.n_rows
+            if self.with_constant:
+                spread = spread - np.outer(spread[0], spread[0])
+            # relative to residuals that noise leaves nothing of, it would have no bound
+            total = max(self.residual_variance(at), self.residual_noise(at) / self.n_rows, np.finfo(float).tiny)
+            weights = bilinear(np.eye(len(at))[:-1], at)  # of the error of each equation, (E b)_a
+            added = covariance_of_gaps(weights, spread, self.gaps, self.joint_gaps)
+            eigenvalues, vectors = np.linalg.eigh(added * (self.n_rows / total))
+            result = result + (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
+        return self.rows_per_unit * result
 
     @property
     def robust(self) -> bool:
@@ -503,9 +495,8 @@ class NormalEquations:
         """Estimate c'β − v of the coefficients in original units; its p-value is of c'β = v."""
         # By the delta method where it is valid, else by test inversion, after a change of basis in which c'β is a
         # coefficient. `weights` is c, the constant's first if there is one; not all 0.
-        return (self._linear if self.delta_method_valid else self._inverted)(weights, level, value)
-
-    def _linear(self, weights: FloatArray, level: float, value: float) -> Estimate:
+        if not self.delta_method_valid:
+            return self._inverted(weights, level, value)
         privacy, sampling = (
             math.sqrt(max(float(weights @ part @ weights), 0.0))
             for part in (self.privacy_covariance, self.sampling_covariance)
