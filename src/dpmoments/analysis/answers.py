@@ -277,11 +277,10 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """Return the table as an Arrow table."""
-        columns = self._values() or self.columns()
         return pa.table(
             {
                 name: pa.array(values if isinstance(values, np.ndarray) else list(values), from_pandas=True)
-                for name, values in columns.items()
+                for name, values in self._values().items()
             }
         )
 

@@ -210,7 +210,16 @@ class Restrictions:
             raise InputValueError("the coefficients and values of restrictions are finite numbers")
         if not matrix.any(axis=1).all():
             raise InputValueError("a restriction has no coefficient of the fit (that of a reference level is 0)")
-        return cls(tuple(_label(row, names) for row in matrix), matrix, values + 0.0)
+        labels = []
+        for row in matrix.tolist():
+            label = ""
+            for name, weight in zip(names, row, strict=True):
+                if weight != 0.0:
+                    factor = "" if abs(weight) == 1.0 else f"{abs(weight):.6g}*"
+                    sign = (" - " if weight < 0 else " + ") if label else ("-" if weight < 0 else "")
+                    label += f"{sign}{factor}{name}"
+            labels.append(label)
+        return cls(tuple(labels), matrix, values + 0.0)
 
 
 def _rows(given: Any, size: int) -> list[FloatArray]:
@@ -232,18 +241,6 @@ def _rows(given: Any, size: int) -> list[FloatArray]:
             f"{size} coefficients, the intercept first"
         )
     return [np.append(row, -value) for row, value in zip(matrix, values, strict=True)]
-
-
-def _label(row: FloatArray, names: Sequence[str]) -> str:
-    """Return the combination as text."""
-    result = ""
-    for name, weight in zip(names, row.tolist(), strict=True):
-        if weight == 0.0:
-            continue
-        factor = "" if abs(weight) == 1.0 else f"{abs(weight):.6g}*"
-        sign = (" - " if weight < 0 else " + ") if result else ("-" if weight < 0 else "")
-        result += f"{sign}{factor}{name}"
-    return result
 
 
 def _aliases(names: Sequence[str], schema: Schema | None, references: Sequence[str]) -> dict[str, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -199,7 +199,22 @@ class _Errors:
             zero_between = (r * side < 0.0) & (refuted > 0.0)
             inner = np.where(zero_between & (at_zero <= 0.0), 0.0, r)
             outer = np.where(zero_between & (at_zero > 0.0), 0.0, outer)
-            ends.append(np.where(refuted > 0.0, _crossing(beyond, inner, outer), side))
+
+            # by the Illinois rule: where `beyond`, at most 0 at `inner` and above 0 at `outer`, crosses 0
+            at_inner, at_outer = beyond(inner), beyond(outer)
+            for _ in range(_STEPS):
+                slope = at_outer - at_inner
+                share = np.divide(at_inner, -slope, out=np.full_like(slope, 0.5), where=slope > 0.0).clip(0.0, 1.0)
+                middle = inner + share * (outer - inner)
+                value = beyond(middle)
+                above = value > 0.0
+                at_inner, at_outer = np.where(above, at_inner / 2.0, value), np.where(above, value, at_outer / 2.0)
+                inner, outer = np.where(above, inner, middle), np.where(above, middle, outer)
+                if np.abs(value).max(initial=0.0) < _NEAR:
+                    outer = middle
+                    break
+            ends.append(np.where(refuted > 0.0, outer, side))
+
         return ends[0], ends[1]
 
     def p_values(self) -> FloatArray:
@@ -233,23 +248,6 @@ def _p_by_student(
 
 _STEPS, _NEAR = 24, 1e-11
 """Max number of steps to a crossing, and the distance from 0 at which all are there."""
-
-
-def _crossing(f: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: FloatArray) -> FloatArray:
-    """Return where f, at most 0 at ``inner`` and above 0 at ``outer``, crosses 0."""
-    # By the Illinois rule.
-    at_inner, at_outer = f(inner), f(outer)
-    for _ in range(_STEPS):
-        slope = at_outer - at_inner
-        share = np.divide(at_inner, -slope, out=np.full_like(slope, 0.5), where=slope > 0.0).clip(0.0, 1.0)
-        middle = inner + share * (outer - inner)
-        value = f(middle)
-        above = value > 0.0
-        at_inner, at_outer = np.where(above, at_inner / 2.0, value), np.where(above, value, at_outer / 2.0)
-        inner, outer = np.where(above, inner, middle), np.where(above, middle, outer)
-        if np.abs(value).max(initial=0.0) < _NEAR:
-            return middle
-    return outer
 
 
 KNOWN_VARIANCE = 3.0

@@ -168,7 +168,6 @@ class GroupSums:
     own: BoolArray  # (k,), true for a group's own variance, False for the pooled one
     total_variance: float  # variance of y over all rows; 0 or above
     total_noise: float  # its noise SD; NaN if not known
-    n_rows: float
     location: float  # with `unit`: y = (value − location)/unit
     unit: float
     moments: LocalMoments
@@ -231,7 +230,6 @@ class GroupSums:
             own,
             total,
             total_noise,
-            moments.n_rows,
             location,
             unit,
             moments,

@@ -432,7 +432,7 @@ def _between_groups(sums: GroupSums) -> tuple[float, float, float, str]:
     """Return the sum of squares between groups, its expected noise and noise SD, and a reason."""
     # Σ_g (S_g)²/n_g of the scores S_g = Σy over group g less n_g/n of the total.
     k = len(sums.counts)
-    shares = np.maximum(sums.counts, 0.0) / sums.n_rows
+    shares = np.maximum(sums.counts, 0.0) / sums.moments.n_rows
     shares = shares / max(1.0, float(shares.sum()))
     scores = sums.sums - shares * float(sums.sums.sum())
     centring = np.eye(k) - np.outer(shares, np.ones(k))
@@ -493,10 +493,11 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
     levels, feature = Levels.of(release, by), feature_index(release, target)
     sums = GroupSums.of(release, feature, levels)
     squares, added, of_between, reason = _between_groups(sums)
-    total = sums.n_rows * sums.total_variance
+    n_rows = sums.moments.n_rows
+    total = n_rows * sums.total_variance
     between = min(max(0.0, squares - (0.0 if np.isnan(added) else added)), total)
     within = total - between
-    of_total = sums.n_rows * sums.total_noise
+    of_total = n_rows * sums.total_noise
     rows = np.maximum(sums.counts, 0.0)
     present = sums.present
     compared = without_redundant_levels(release, [by]) if present.sum() > 1 else []
@@ -512,7 +513,7 @@ def anova(release: Moments, target: str, by: str, *, level: float = 0.95) -> Ana
     else:  # one group: there is nothing to differ
         p_value = math.nan if release.noise is None else 1.0
         test = JointTest(math.nan, len(compared), math.inf, p_value, math.nan)
-    degrees = (float(max(int(present.sum()) - 1, 0)), max(sums.n_rows - int(present.sum()), 0.0))
+    degrees = (float(max(int(present.sum()) - 1, 0)), max(n_rows - int(present.sum()), 0.0))
     if math.isfinite(test.denominator) and release.privacy.rows_per_unit == 1:  # those of F
         degrees = degrees[0], test.denominator
     return AnalysisOfVariance(

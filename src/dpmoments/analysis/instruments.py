@@ -132,11 +132,11 @@ class Equations:
 
         return statistic
 
-    def over_identification(self) -> tuple[float, int, float]:
-        """Return Sargan's (1958) statistic with noise in its weights, its degrees and p-value."""
+    def over_identification(self) -> JointTest | None:
+        """Return Sargan's (1958) test with noise in its weights; None without degrees of freedom."""
         degrees = len(self.instruments) - len(self.regressors)
         if degrees < 1:
-            return math.nan, 0, math.nan
+            return None
         block = np.ix_(self.instruments, self.instruments)
         b = self.combination(self.coefficients)
         noise, sampling = self.errors(b)
@@ -147,10 +147,10 @@ class Equations:
         at = np.linalg.solve(conditions.T @ weight @ conditions, conditions.T @ weight @ left)
         rest = left - conditions @ at
         statistic = float(rest @ weight @ rest)
-        return statistic, degrees, float(scipy.special.chdtrc(degrees, statistic))
+        return JointTest(statistic, degrees, math.inf, float(scipy.special.chdtrc(degrees, statistic)), math.nan)
 
-    def exogeneity(self) -> tuple[float, int, float, float]:
-        """Return F of Wu (1973) and Hausman (1978) with noise, its degrees, and the p-value."""
+    def exogeneity(self) -> JointTest:
+        """Return the F test of Wu (1973) and Hausman (1978) with noise."""
         within = np.linalg.inv(self.moments[np.ix_(self.regressors, self.regressors)])
         plain = within @ self.moments[self.regressors, self.target]
         endogenous = list(range(self.n_exogenous, len(self.regressors)))
@@ -164,7 +164,7 @@ class Equations:
         degrees = self.n_rows / self.rows_per_unit - len(self.regressors) - p
         left = max(self.n_rows / self.rows_per_unit - durbin, np.finfo(float).tiny)
         statistic = durbin / p * degrees / left
-        return statistic, p, degrees, float(scipy.special.fdtrc(p, degrees, statistic))
+        return JointTest(statistic, p, degrees, float(scipy.special.fdtrc(p, degrees, statistic)), math.nan)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -467,7 +467,6 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
         features=tuple(names[1:]),
         warning=cautions_by_code(release),
     )
-    sargan, wu_hausman = equations.over_identification(), equations.exogeneity()
     return InstrumentalVariables(
         release.feature_names[with_endogenous.target],
         estimates,
@@ -476,8 +475,8 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
         named(excluded),
         named(sorted(features)),
         {release.feature_names[index]: _first_stage(release, index, plain, excluded) for index in endogenous},
-        JointTest(sargan[0], sargan[1], math.inf, sargan[2], math.nan) if sargan[1] else None,
-        JointTest(*wu_hausman, math.nan),
+        equations.over_identification(),
+        equations.exogeneity(),
         equations,
         level,
         cautions_by_code(release),

@@ -231,7 +231,7 @@ class Search:
         if ends[0] is not None and ends[1] is not None:
             return -ends[0], -ends[1]
         center = self.least({index: float(inside[index]), self._last: 1.0}, [inside])
-        return -self._end(index, limit, center, 1.0), -self._end(index, limit, center, -1.0)
+        return -self.end(index, limit, center, 1.0), -self.end(index, limit, center, -1.0)
 
     def at_infinity(self, index: int, enough: float = -math.inf) -> float:
         """Return the least Q far out, or one that is ``enough``."""
@@ -252,14 +252,9 @@ class Search:
         start = np.append(vector / vector[held], 0.0)
         return self._descended(start, np.setdiff1d(self._all, [held, self._last]))
 
-    def end_beyond(self, index: int, limit: float, inside: _Point, side: float) -> float:
-        """Return the end of b_j on one side of a point whose Q is ``limit`` or less."""
-        # It is infinite if Q stays below the limit.
-        return self._end(index, limit, inside, side, thorough=True)
-
-    def _end(self, index: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
-        """Find the end of b_j on one side by Newton's method for √Q, within a bracket."""
-        # Its slope is known.
+    def end(self, index: int, limit: float, center: _Point, side: float, *, thorough: bool = False) -> float:
+        """Find the end of b_j on one side of a point whose Q is ``limit`` or less."""
+        # By Newton's method for √Q, whose slope is known, within a bracket; infinite if Q stays below the limit.
         near, far = center, None
         reach = math.sqrt(limit) * float(self._errors[index])
         reach = reach if math.isfinite(reach) and reach > 0.0 else 1.0
@@ -292,7 +287,7 @@ class Search:
         if not thorough:
             again = self.least({index: end, self._last: 1.0}, [center.beyond])
             if again.statistic < limit:  # another valley reaches further
-                return self._end(index, limit, again, side, thorough=True)
+                return self.end(index, limit, again, side, thorough=True)
         return end
 
     def _touching(self, index: int, limit: float, center: _Point, side: float) -> float | None:

@@ -547,7 +547,7 @@ class NormalEquations:
             of_value = at_value.statistic
             if of_value <= limit and not lower <= 0.0 <= upper:  # another part of the set, which need not be connected
                 side = math.copysign(1.0, lower * unit)
-                end = -equations.search.end_beyond(index, limit, at_value, side) * unit - value
+                end = -equations.search.end(index, limit, at_value, side, thorough=True) * unit - value
                 if not math.isfinite(end):
                     return Estimate.not_estimable(level)
                 lower, upper = min(lower, end), max(upper, end)

@@ -108,8 +108,8 @@ def ols(
             f"cov_type={shown(cov_type)}: use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release has the products)"
         )
     release, chosen = Regressors.read(release, target, features, intercept, reference)
-    wants_products = cov_type != "nonrobust"
-    products = ResidualProducts.of(release, chosen, required=cov_type in ("HC", "HC1")) if wants_products else None
+    robust = cov_type != "nonrobust"
+    products = ResidualProducts.of(release, chosen, required=cov_type != "auto") if robust else None
     equations = NormalEquations.of(release, chosen, products)
     if equations is None or not (equations.delta_method_valid or equations.linearized):
         penalized = PenalizedFit.of(release, chosen, None)

@@ -151,19 +151,36 @@ class PenalizedLevels:
             return replace(result, basis=result.basis / sizes[list(result.indices), None])
         if not chosen.references:
             return cls.of_features(chosen.features)
-        wide, scale = chosen.with_rare_levels.features, release.encoding.scale
-        left_out = _left_out(release, chosen)
+        wide, scale, names = chosen.with_rare_levels.features, release.encoding.scale, release.feature_names
+        blocks = columns_with_indices(release)
+
+        # Reference levels that are a sum less the other levels: these, and the sum. So it is in a complete column: the sum
+        # is the constant (none), or another column that has all its levels.
+        complete = {column.name for column, _ in blocks if isinstance(column, Categorical) and column.complete}
+        whole = [[*own] for column, own in blocks if column.name in complete and set(own) <= set(wide)]
+        left_out: dict[int, tuple[list[int], list[int]]] = {}
+        for column, own in blocks:
+            if column.name not in chosen.references:
+                continue
+            reference = names.index(chosen.references[column.name])
+            others = [index for index in own if index != reference]
+            if isinstance(column, DerivedColumn):
+                assert column.levels is not None
+                if column.levels.name in complete:
+                    total = [names.index(factor.name) for factor in column.factors if factor is not column.levels]
+                    left_out[reference] = others, total
+            elif column.name in complete and (chosen.intercept or whole):
+                left_out[reference] = others, [] if chosen.intercept else whole[0]
+
         lost = _lost_levels(release, [*wide, *left_out], chosen.references, len(wide))
         indices = tuple(index for index in (*wide, *left_out) if index not in lost)
         relative = np.zeros((len(wide), len(indices)))
-        for column, index in enumerate(indices):
+        for at, index in enumerate(indices):
             if index in wide:
-                relative[wide.index(index), column] = 1.0
+                relative[wide.index(index), at] = 1.0
                 continue
-            others, total = left_out[index]
-            for sign, moved in ((-1.0, others), (1.0, total)):
-                at = [wide.index(other) for other in moved]
-                relative[at, column] += sign * scale[moved] / scale[index]
+            for sign, moved in zip((-1.0, 1.0), left_out[index], strict=True):
+                relative[[wide.index(other) for other in moved], at] += sign * scale[moved] / scale[index]
         _, sizes, rows = np.linalg.svd(relative, full_matrices=False)
         constant = np.array([index in left_out and chosen.intercept and not left_out[index][1] for index in indices])
         return cls(indices, relative, constant.astype(np.float64), rows[sizes > 1e-9 * sizes[0]].T)
@@ -247,28 +264,6 @@ def _without_references(
             references[column.name] = column.feature_names[left_out]
             dropped.add(indices[left_out])
     return [index for index in named if index not in dropped], references
-
-
-def _left_out(release: Moments, chosen: Regressors) -> dict[int, tuple[list[int], list[int]]]:
-    """Return reference levels that are a sum less the other levels: those, and the sum."""
-    # So it is in a complete column: the sum is the constant (none), or another column that has all its levels.
-    wide, names, blocks = set(chosen.with_rare_levels.features), release.feature_names, columns_with_indices(release)
-    complete = {column.name for column, _ in blocks if isinstance(column, Categorical) and column.complete}
-    whole = [[*own] for column, own in blocks if column.name in complete and set(own) <= wide]
-    result: dict[int, tuple[list[int], list[int]]] = {}
-    for column, own in blocks:
-        if column.name not in chosen.references:
-            continue
-        reference = names.index(chosen.references[column.name])
-        others = [index for index in own if index != reference]
-        if isinstance(column, DerivedColumn):
-            assert column.levels is not None
-            total = [names.index(factor.name) for factor in column.factors if factor is not column.levels]
-            if column.levels.name in complete:
-                result[reference] = others, total
-        elif column.name in complete and (chosen.intercept or whole):
-            result[reference] = others, [] if chosen.intercept else whole[0]
-    return result
 
 
 _RARE_SHARE = 0.1

@@ -392,24 +392,19 @@ class Moments(Release):
             law = self.noise_model.law(self)
         except (ValueError, FloatingPointError):
             return None  # a file whose numbers are those of no run
-        rounding = self._rounding
-        if law is None or rounding is None or rounding.is_negligible(law.cell_variances()):
+        bits = self.details.get("lattice_bits")
+        if law is None or self.rows_moved or self.noisy_count is None or not is_finite_number(bits):
             return law
-        return replace(law, rounding=rounding)
 
-    @property
-    def _rounding(self) -> Rounding | None:
-        """Noise that covers the rounding of rows; None if that is unknown."""
-        model, bits = self.noise_model, self.details.get("lattice_bits")
-        if self.rows_moved or self.noisy_count is None or not is_finite_number(bits):
-            return None
+        # noise that covers the rounding of rows
         unit = 2.0 ** -float(bits)
         total = np.zeros(len(self.noisy_gram)) if self.noisy_sum is None else self.noisy_sum
-        steps = np.full(len(total), unit / 2.0) * (1.0 if model is None else model.units)
+        steps = np.full(len(total), unit / 2.0) * self.noise_model.units
         if self._in_coordinates or unit * LATTICE <= 1.0:
             for block in Constraints.of(self.schema, mean=self.noisy_sum is not None).blocks:
                 steps[block.features] = 0.0  # on the lattice
-        return Rounding.of(steps, bordered(max(self.noisy_count, 1.0), total, self.noisy_gram))
+        rounding = Rounding.of(steps, bordered(max(self.noisy_count, 1.0), total, self.noisy_gram))
+        return law if rounding.is_negligible(law.cell_variances()) else replace(law, rounding=rounding)
 
     @cached_property
     @in_floating_point

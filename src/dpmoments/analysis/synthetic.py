@@ -183,7 +183,14 @@ def synthetic_rows(
 
     rng = np.random.default_rng([seed, 1])
     if exact:
-        exactly = _exact_rows(release, n_rows, rng)
+        mean, d = release.mean, len(release.feature_names)
+        if n_rows <= d:
+            raise InputValueError(f"exact moments of {d} features need more than {d} rows, and n_rows is {n_rows}")
+        values, vectors = np.linalg.eigh(release.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        free = rng.standard_normal((n_rows, d))
+        orthonormal = np.linalg.qr(free - free.mean(axis=0))[0]
+        exactly = mean + math.sqrt(n_rows - 1.0) * (orthonormal - orthonormal.mean(axis=0)) @ root.T
         return _stated(pa.table(dict(zip(release.feature_names, exactly.T, strict=True))), release, seed, format)
     blocks, drawn = _blocks(release)
     target = np.asarray(release.covariance)[np.ix_(drawn, drawn)]
@@ -214,20 +221,6 @@ def _stated(table: Any, release: Moments, seed: int, format: Literal["pandas", "
     frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     frame.attrs.update(about)
     return frame
-
-
-def _exact_rows(release: Moments, n_rows: int, rng: np.random.Generator) -> FloatArray:
-    """Return rows of all features whose mean and covariance are the release's."""
-    mean, covariance = release.mean, release.covariance
-    if n_rows <= len(mean):
-        raise InputValueError(
-            f"exact moments of {len(mean)} features need more than {len(mean)} rows, and n_rows is {n_rows}"
-        )
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn = rng.standard_normal((n_rows, len(mean)))
-    orthonormal = np.linalg.qr(drawn - drawn.mean(axis=0))[0]
-    return np.asarray(mean + math.sqrt(n_rows - 1.0) * (orthonormal - orthonormal.mean(axis=0)) @ root.T)
 
 
 def _blocks(release: Moments) -> tuple[list[_Block], npt.NDArray[np.intp]]:
