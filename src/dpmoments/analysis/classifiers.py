@@ -618,7 +618,7 @@ def require_shrinkage(shrinkage: float | str) -> None:
 def _priors(release: Moments, levels: Levels, sums: GroupSums) -> tuple[FloatArray, float]:
     """Return repaired shares of classes, and what is left of all rows."""
     # They are 0 for counts within two SDs of their noise, and over what is left; equal ones if nothing is.
-    shares = np.clip(levels.weights[:, 0] + levels.weights[:, 1:] @ release.mean[list(levels.features)], 0.0, 1.0)
+    shares = np.clip(levels.shares(release.mean), 0.0, 1.0)
     lost = sums.counts <= np.maximum(2.0 * np.nan_to_num(sums.count_noise, nan=0.0), 0.5)
     kept = np.where(lost, 0.0, shares / max(float(shares.sum()), np.finfo(float).tiny))
     total = float(kept.sum())

@@ -43,7 +43,6 @@ from dpmoments.analysis.released import (
     needs_mean,
     unrelated,
 )
-from dpmoments.analysis.released import correlation_of as correlation_of
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, largest_first

@@ -299,8 +299,7 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
     dependence, population = float(release.privacy.rows_per_unit), None
     if (weighting := release.weighting) is not None:
         across, down = (
-            weighting.of_groups(levels.weights, levels.features, release.mean[list(levels.features)])
-            for levels in (first, second)
+            weighting.of_groups(levels.weights, levels.features, release.mean) for levels in (first, second)
         )
         population = weighting.population
         dependence *= float(weighting.stated[[*first.features, *second.features]].max())
@@ -387,7 +386,7 @@ def _joint_counts(release: Moments, first: Levels, second: Levels) -> tuple[Floa
     # Also the noise's covariance, (kl, kl), and the number of rows that have both levels.
     k, c = len(first.names), len(second.names)
     if (present := PresentRows.of(release, first.features[0], second.features[0])) is not None:
-        across, down = (present.of_groups(levels.weights, levels.features) for levels in (first, second))
+        across, down = (present.of_groups(levels) for levels in (first, second))
         released, privacy = present.totals(np.repeat(across, c, axis=0), np.tile(down, (k, 1)))
         noise = np.sqrt(np.diag(privacy)).reshape(k, c)
         return released.reshape(k, c), noise, privacy, max(_rows_with_both(release, first, second), 1.0)
@@ -426,16 +425,13 @@ def _shares(counts: FloatArray) -> FloatArray:
 def _feasible_counts(release: Moments, first: Levels, second: Levels) -> IntegerArray:
     """Return whole counts ≥ 0 near the repaired ones, whose margins are the groups' rows."""
     repaired = release.with_repair("structured")
-    mean, covariance = repaired.mean, repaired.covariance
-    one, other = list(first.features), list(second.features)
     margins = first.row_counts(repaired), second.row_counts(repaired)
     # a row without a level is in no cell: then the larger margin has rows that the table has not
     total = min(*(int(margin.sum()) for margin in margins), round(_rows_with_both(release, first, second)))
     across, down = (whole_counts(margin * (total / max(int(margin.sum()), 1)), total) for margin in margins)
-    p = first.weights[:, 0] + first.weights[:, 1:] @ mean[one]
-    q = second.weights[:, 0] + second.weights[:, 1:] @ mean[other]
-    crossed = first.weights[:, 1:] @ covariance[np.ix_(one, other)] @ second.weights[:, 1:].T
-    p, q = np.clip(p, 0.0, 1.0), np.clip(q, 0.0, 1.0)
+    p, q = (np.clip(levels.shares(repaired.mean), 0.0, 1.0) for levels in (first, second))
+    covariance = repaired.covariance[np.ix_(first.features, second.features)]
+    crossed = first.weights[:, 1:] @ covariance @ second.weights[:, 1:].T
     # no cell is quite 0, so that every margin can be met
     fitted = np.maximum(crossed + np.outer(p, q), _MIN * np.outer(p, q)) * release.sample_size
     for _ in range(_ROUNDS):

@@ -68,7 +68,7 @@ class Levels:
 
     column: str
     names: tuple[str, ...]  # `region=north`, …; of a Boolean `smoker=false` and `smoker=true`
-    features: tuple[int, ...]  # the column's features in the release
+    features: list[int]  # the column's features in the release
     # (k, 1 + number of features), weights[g] · (1, a row's features) is 1 if the row is in group g, else 0
     weights: FloatArray
 
@@ -80,7 +80,7 @@ class Levels:
             if isinstance(column, Categorical | Boolean):
                 sorting.append(column.name)
             if column.name == name:
-                indices = tuple(features)
+                indices = list(features)
                 if isinstance(column, Categorical):
                     return cls(name, column.feature_names, indices, np.eye(len(indices) + 1)[1:])
                 if isinstance(column, Boolean):
@@ -107,7 +107,7 @@ class Levels:
     def noisy_counts(self, release: Moments, *others: int) -> tuple[FloatArray, FloatArray]:
         """Return the rows of each group as released, and the SDs of their noise, each (k,)."""
         if (present := PresentRows.of(release, self.features[0], *others)) is not None:
-            return present.counts(present.of_groups(self.weights, self.features))
+            return present.counts(present.of_groups(self))
         moments = LocalMoments.of(release, self.features)
         indices = np.array([0, *(index + 1 for index in self.features)])
         weights = bilinear(self.weights, np.eye(len(indices))[0])
@@ -117,9 +117,12 @@ class Levels:
     def row_counts(self, release: Moments) -> IntegerArray:
         """Return the rows of each group near the repaired ones, shape (k,)."""
         # Only rows that have a value of the column are counted.
-        repaired = self.weights[:, 0] + self.weights[:, 1:] @ release.mean[list(self.features)]
         rows = release.sample_size * (1.0 if release.present is None else float(release.present[self.features[0]]))
-        return whole_counts(np.clip(repaired, 0.0, 1.0) * rows, release.sample_size)
+        return whole_counts(np.clip(self.shares(release.mean), 0.0, 1.0) * rows, release.sample_size)
+
+    def shares(self, mean: FloatArray) -> FloatArray:
+        """Return the share of the rows in each group at these means of features, shape (k,)."""
+        return np.asarray(self.weights[:, 0] + self.weights[:, 1:] @ mean[self.features])
 
     def own_values(self, release: Moments, feature: str) -> list[int | None]:
         """Find for each group the product of ``feature`` and its level, None if not in the schema."""
@@ -212,16 +215,14 @@ class GroupSums:
         if present is not None and release.both_present is not None:
             rows = max(float(release.both_present[levels.features[0], feature]) * moments.n_rows, 1.0)
             moments = replace(moments, n_rows=rows)
-            terms = np.tile(present.of_groups(levels.weights, levels.features), (2, 1))
+            terms = np.tile(present.of_groups(levels), (2, 1))
             of_row = np.repeat([present.presence(feature), present.value(feature, location, unit)], k, axis=0)
             released, covariance = present.totals(terms, of_row)
             counts, sums = released[:k], released[k:]
         effects = np.ones(k)
         if release.weighting is not None:
-            shares = release.mean[list(levels.features)]
-            effects = (
-                release.weighting.of_groups(levels.weights, levels.features, shares) * release.weighting.stated[feature]
-            )
+            ratios = release.weighting.of_groups(levels.weights, levels.features, release.mean)
+            effects = ratios * release.weighting.stated[feature]
         return cls(
             counts,
             sums,
@@ -375,11 +376,10 @@ class PresentRows:
         of_value = np.eye(1, 2 * len(self.groups) + 1, 1 + len(self.groups) + feature)[0]
         return np.asarray((of_value - location * self.presence(feature)) / unit)
 
-    def of_groups(self, weights: FloatArray, features: Sequence[int]) -> FloatArray:
+    def of_groups(self, levels: Levels) -> FloatArray:
         """Return the terms that are 1 in the rows of each group, else 0."""
-        # `weights` apply to (1, values of the features), shape (k, 1 + number of features).
-        result = np.outer(weights[:, 0], self.presence(features[0]))
-        for weight, feature in zip(weights[:, 1:].T, features, strict=True):
+        result = np.outer(levels.weights[:, 0], self.presence(levels.features[0]))
+        for weight, feature in zip(levels.weights[:, 1:].T, levels.features, strict=True):
             result += np.outer(weight, self.value(feature, 0.0, 1.0))
         return result
 
@@ -749,9 +749,8 @@ def means_by(release: Moments, by: str, of: Sequence[str] | None, level: float, 
         raise InputValueError(f"the release has only the features of '{by}': nothing else has a mean by it")
     sums = [GroupSums.of(release, feature, levels) for feature in chosen]
     result = repaired_means(release, levels, chosen)
-    bounds = [
-        (float(low[index]), float(high[index])) for index in chosen for low, high in [release.schema.feature_bounds]
-    ]
+    low, high = (bound[chosen].tolist() for bound in release.schema.feature_bounds)
+    bounds = list(zip(low, high, strict=True))
     parts = [_intervals(each, *limits, level) for each, limits in zip(sums, bounds, strict=True)]
     lower, upper, privacy, sampling = (np.array([part[index] for part in parts]) for index in range(4))
     if release.weighting is not None:
@@ -821,15 +820,14 @@ def means_by(release: Moments, by: str, of: Sequence[str] | None, level: float, 
     )
 
 
-def repaired_means(release: Moments, levels: Levels, chosen: Sequence[int]) -> FloatArray:
+def repaired_means(release: Moments, levels: Levels, chosen: list[int]) -> FloatArray:
     """Return the repaired means of the groups within their bounds, shape (m, k)."""
     mean, covariance, n = release.mean, release.covariance, float(release.sample_size)
-    indices = list(levels.features)
-    shares = levels.weights[:, 0] + levels.weights[:, 1:] @ mean[indices]
-    crossed = covariance[np.ix_(list(chosen), indices)] @ levels.weights[:, 1:].T
+    shares = levels.shares(mean)
+    crossed = covariance[np.ix_(chosen, levels.features)] @ levels.weights[:, 1:].T
     shift = np.divide(crossed, shares, out=np.zeros_like(crossed), where=shares > 1.0 / (2.0 * n))
-    low, high = (bound[list(chosen)][:, None] for bound in release.schema.feature_bounds)
-    return np.asarray(np.clip(mean[list(chosen)][:, None] + shift, low, high))
+    low, high = (bound[chosen][:, None] for bound in release.schema.feature_bounds)
+    return np.asarray(np.clip(mean[chosen][:, None] + shift, low, high))
 
 
 def _lost(counts: FloatArray, count_noise: FloatArray, law: NoiseLaw | None, level: float) -> BoolArray:

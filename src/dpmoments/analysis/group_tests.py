@@ -253,7 +253,7 @@ def t_test(
 def _in_deviations(release: Moments, target: int, levels: Levels, pair: Sequence[int], level: float) -> Estimates:
     """Return Cohen's d of two groups, a contrast of the regression on the levels."""
     complete = len(levels.features) == len(levels.names)
-    regressors = list(levels.features[:-1] if complete else levels.features)
+    regressors = levels.features[:-1] if complete else levels.features
     # where a row of each group is, in the regressors: levels that they leave out are at 0
     places = np.eye(len(levels.names))[:, : len(regressors)] if len(levels.features) > 1 else np.array([[0.0], [1.0]])
     between = places[pair[0]] - places[pair[1]]
@@ -268,33 +268,33 @@ def _in_deviations(release: Moments, target: int, levels: Levels, pair: Sequence
     return estimates_of(errors, ["cohen_d"], in_deviations, "identity", level)
 
 
-def _degrees(sums: GroupSums, pair: Sequence[int]) -> float:
+def _degrees(sums: GroupSums, pair: list[int]) -> float:
     """Return the degrees of freedom of the sampling variance of a difference."""
-    sampling, degrees = sums.sampling_variances[list(pair)], sums.sampling_degrees[list(pair)]
-    if not sums.own[list(pair)].any():
+    sampling, degrees = sums.sampling_variances[pair], sums.sampling_degrees[pair]
+    if not sums.own[pair].any():
         return float(degrees[0])  # one pooled variance
     below = float(np.sum(sampling**2 / degrees))
     return float(sampling.sum()) ** 2 / below if below > 0.0 else math.inf  # Welch 1947
 
 
-def _tested(sums: GroupSums, pair: Sequence[int]) -> tuple[float, float, tuple[float, float], float]:
+def _tested(sums: GroupSums, pair: list[int]) -> tuple[float, float, tuple[float, float], float]:
     """Return t, its degrees, both parts of the standard error, and p, under equal means."""
-    k, rows = len(sums.counts), sums.safe_counts[list(pair)]
+    k, rows = len(sums.counts), sums.safe_counts[pair]
     one, other = pair
     # Σy less mean·count of each group, over its count: about the mean m of both together, m·count has its noise too
-    both = float(sums.sums[list(pair)].sum() / rows.sum())
+    both = float(sums.sums[pair].sum() / rows.sum())
     weights = np.zeros(2 * k)
     weights[k + one], weights[k + other] = 1.0 / rows[0], -1.0 / rows[1]
     weights[one], weights[other] = -both / rows[0], both / rows[1]
     statistic = float(weights @ np.concatenate([sums.counts, sums.sums]))
-    privacy, sampling = float(weights @ sums.covariance @ weights), sums.sampling_variances[list(pair)]
+    privacy, sampling = float(weights @ sums.covariance @ weights), sums.sampling_variances[pair]
     total = privacy + float(sampling.sum())
     if math.isnan(total):
         return math.nan, math.nan, (math.nan, math.sqrt(float(sampling.sum()))), math.nan
     if total == 0.0:
         return 0.0, math.inf, (0.0, 0.0), 1.0
     of_both = sums.moments.independent_rows - float(sums.present.sum())
-    if sums.own[list(pair)].all():  # noisy counts may add up to more rows
+    if sums.own[pair].all():  # noisy counts may add up to more rows
         independent = float(rows.sum()) / sums.moments.rows_per_unit
         of_both = min(independent, sums.moments.independent_rows) - 2.0
     known = (float(sampling.sum()) / total) ** 2  # the variance of the noise has no error

@@ -486,7 +486,7 @@ def automatic_alpha(release: Moments, features: Sequence[int], target: int, *, i
     If ``release.noise`` is None or has caveats, noise on every entry at the same budget is assumed, and the effect of
     the repair assumed unknown.
     """
-    spectrum, _ = _spectrum(release, list(features), target, intercept)
+    spectrum = _spectrum(release, list(features), target, intercept)
     expected = _posterior_means(spectrum)
     # 2α of least Σ (s + σ)(ŵ(α) − E[w])²; σ = √v is the error of a variance
     s, deviation = spectrum.variances, math.sqrt(spectrum.noise_variance)
@@ -502,7 +502,7 @@ def automatic_alpha(release: Moments, features: Sequence[int], target: int, *, i
 def expected_coefficients(release: Moments, features: Sequence[int], target: int, *, intercept: bool) -> FloatArray:
     """Compute the posterior mean of encoded coefficients, shape (k,)."""
     # A fit in its own right, with a penalty for each direction; `automatic_alpha` uses it.
-    spectrum, sizes = _spectrum(release, list(features), target, intercept)
+    spectrum, sizes = _spectrum(release, list(features), target, intercept), noise_sizes(release)
     return np.asarray(spectrum.vectors @ _posterior_means(spectrum) * (sizes[target] / sizes[list(features)]))
 
 
@@ -519,8 +519,8 @@ def noise_sizes(release: Moments) -> FloatArray:
     return np.asarray(np.exp(np.where(known, logarithms - logarithms[known].mean(), logarithms[known].min())))
 
 
-def _spectrum(release: Moments, features: list[int], target: int, intercept: bool) -> tuple[_Spectrum, FloatArray]:
-    """Return the regression in coordinates of equal noise, and the features' sizes there."""
+def _spectrum(release: Moments, features: list[int], target: int, intercept: bool) -> _Spectrum:
+    """Return the regression in coordinates of equal noise."""
     sizes = noise_sizes(release)
     units = np.outer(sizes, sizes)
     moment = regressed_moment(release, intercept=intercept) / units
@@ -539,7 +539,7 @@ def _spectrum(release: Moments, features: list[int], target: int, intercept: boo
             energy = noise_variance * k * (k + 1)  # E‖N_AA‖²
             taken = float(((moment - raw)[block] ** 2).sum()) / energy
             noise_variance *= 1.0 - _TAKEN_BY_REPAIR * min(taken, 1.0)
-    spectrum = _Spectrum(
+    return _Spectrum(
         variances=np.maximum(variances, 0.0),
         vectors=vectors,
         solved=solved,
@@ -547,7 +547,6 @@ def _spectrum(release: Moments, features: list[int], target: int, intercept: boo
         target_variance=max(float(moment[target, target]), 0.0),
         noise_variance=noise_variance,
     )
-    return spectrum, sizes
 
 
 def _cell_variance(release: Moments, raw_release: Moments, intercept: bool, sizes: FloatArray) -> float:

@@ -203,13 +203,13 @@ class Weighting:
         ratios = 1.0 + np.diag(self.spread) / np.maximum(shares * (1.0 - shares), np.finfo(float).tiny)
         return np.asarray(self.stated * np.clip(ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
 
-    def of_groups(self, weights: FloatArray, features: Sequence[int], shares: FloatArray) -> FloatArray:
+    def of_groups(self, weights: FloatArray, features: list[int], mean: FloatArray) -> FloatArray:
         """Return the rows of groups over their effective rows, both as shares of all, shape (k,).
 
-        A group is 1 in ``weights`` @ (1, its features), whose means are ``shares``.
+        A group is 1 in ``weights`` @ (1, its features).
         """
-        own = np.maximum(weights @ np.append(1.0, np.clip(shares, 0.0, 1.0)), np.finfo(float).tiny)
-        ratios = 1.0 + weights[:, 1:] @ self.shift[list(features)] / own
+        own = np.maximum(weights @ np.append(1.0, np.clip(mean[features], 0.0, 1.0)), np.finfo(float).tiny)
+        ratios = 1.0 + weights[:, 1:] @ self.shift[features] / own
         return np.asarray(np.clip(ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
 
     def of_cells(

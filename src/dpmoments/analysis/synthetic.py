@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.analysis.answers import in_floating_point
-from dpmoments.analysis.released import Moments
+from dpmoments.analysis.released import Moments, columns_with_indices
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputModuleNotFoundError, InputValueError, shown
 from dpmoments.base.table_libraries import pa
@@ -225,18 +225,15 @@ def _stated(table: Any, release: Moments, seed: int, format: Literal["pandas", "
 
 def _blocks(release: Moments) -> tuple[list[_Block], npt.NDArray[np.intp]]:
     """Return one block per column of the table, and the indices of the features that they hold."""
-    index_of = {name: index for index, name in enumerate(release.feature_names)}
     mean, variance = release.mean, np.diag(release.covariance)
     lower, upper = release.schema.feature_bounds
     blocks, drawn = list[_Block](), list[int]()
-    for column in release.schema.columns:
+    for column, own in columns_with_indices(release):
         if not isinstance(column, Numeric | Date | Boolean | Categorical | Coordinate):
             continue
-        features = np.array([index_of[name] for name in column.feature_names], dtype=np.intp)
-        indices = np.arange(len(drawn), len(drawn) + len(features))
-        drawn += features.tolist()
-        shares = np.clip(mean[features], 0.0, 1.0)
-        first = features[0]
+        indices = np.arange(len(drawn), len(drawn) + len(own))
+        drawn += own
+        shares, first = np.clip(mean[own], 0.0, 1.0), own[0]
         if isinstance(column, Categorical):
             may_be_none = "zero" in (column.missing, column.other)
             total = float(shares.sum())
