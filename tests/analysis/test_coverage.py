@@ -874,7 +874,7 @@ CHECKS: list[Any] = [
     (
         synthetic_moments,
         0.1,
-        [Fault(synthetic._Margin.of, "max(variance, 0.0) /", "1.06 * max(variance, 0.0) /")],
+        [Fault(synthetic._margin, "max(variance, 0.0) /", "1.06 * max(variance, 0.0) /")],
     ),
     (synthetic_means, 0.3, []),
 ]

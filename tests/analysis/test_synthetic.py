@@ -299,11 +299,11 @@ def test_every_character_that_begins_a_formula_is_escaped_and_texts_stay_apart(f
 
 
 def test_margins_are_interpolated_as_numpy_does() -> None:
-    margin = synthetic._Margin.of(3.0, 2.0, 0.0, 10.0)
+    margin = synthetic._margin(3.0, 2.0, 0.0, 10.0)
     latents = np.concatenate([np.random.default_rng(0).normal(size=500), [-9.0, -8.0, 0.0, 8.0, 9.0]])
-    np.testing.assert_allclose(
-        margin.of_latents(latents), np.interp(latents, synthetic._GRID, margin.values), rtol=1e-12
-    )
+    block = synthetic._Block(dpm.Numeric("x", 0, 10), np.array([0]), margin, np.zeros(1))
+    found = block.values(latents[:, None], np.zeros(1))[:, 0]
+    np.testing.assert_allclose(found, np.interp(latents, synthetic._GRID, margin), rtol=1e-12)
 
 
 @pytest.mark.long
@@ -335,7 +335,7 @@ def test_a_margin_has_its_mean_and_variance_on_its_bounds() -> None:
     grid = synthetic._GRID
     weights = stats.norm.pdf(grid) / stats.norm.pdf(grid).sum()
     for mean, variance, lower, upper in ((3.0, 2.0, 0.0, 10.0), (-2.0, 9.0, -5.0, 7.0), (0.3, 0.04, 0.0, 1.0)):
-        made = synthetic._Margin.of(mean, variance, lower, upper).values
+        made = synthetic._margin(mean, variance, lower, upper)
         assert weights @ made == pytest.approx(mean, rel=1e-6)
         assert weights @ (made - mean) ** 2 == pytest.approx(variance, rel=1e-5)
         share, spread = (mean - lower) / (upper - lower), variance / (upper - lower) ** 2
@@ -343,21 +343,21 @@ def test_a_margin_has_its_mean_and_variance_on_its_bounds() -> None:
         law = stats.beta(size * share, size * (1 - share), lower, upper - lower)
         inner = np.abs(grid) < 5
         np.testing.assert_allclose(made[inner], law.ppf(stats.norm.cdf(grid[inner])), rtol=1e-9)
-    np.testing.assert_allclose(synthetic._Margin.of(2.0, 9.0, -math.inf, math.inf).values, 2.0 + 3.0 * grid)
-    np.testing.assert_allclose(synthetic._Margin.of(2.0, 9.0, 0.0, math.inf).values, 2.0 + 3.0 * grid)
-    assert (synthetic._Margin.of(2.0, -1.0, -math.inf, math.inf).values == 2.0).all()
+    np.testing.assert_allclose(synthetic._margin(2.0, 9.0, -math.inf, math.inf), 2.0 + 3.0 * grid)
+    np.testing.assert_allclose(synthetic._margin(2.0, 9.0, 0.0, math.inf), 2.0 + 3.0 * grid)
+    assert (synthetic._margin(2.0, -1.0, -math.inf, math.inf) == 2.0).all()
     for mean, variance, value in ((4.0, 0.0, 4.0), (4.0, -1.0, 4.0), (12.0, 1.0, 10.0), (0.0, 1.0, 0.0)):
-        assert (synthetic._Margin.of(mean, variance, 0.0, 10.0).values == value).all()
+        assert (synthetic._margin(mean, variance, 0.0, 10.0) == value).all()
     for variance in (24.0, 30.0):  # at the bounds alone
-        made = synthetic._Margin.of(4.0, variance, 0.0, 10.0).values
+        made = synthetic._margin(4.0, variance, 0.0, 10.0)
         assert set(made.tolist()) == {0.0, 10.0}
         assert weights @ made == pytest.approx(4.0, abs=0.02)
-    narrow = synthetic._Margin.of(4.0, 24e-9, 0.0, 10.0).values
+    narrow = synthetic._margin(4.0, 24e-9, 0.0, 10.0)
     np.testing.assert_allclose(narrow, 4.0 + math.sqrt(24e-9) * grid, rtol=1e-12)
-    steep = synthetic._Margin.of(4.0, 24e-6, 0.0, 10.0).values
+    steep = synthetic._margin(4.0, 24e-6, 0.0, 10.0)
     assert np.abs(steep - (4.0 + math.sqrt(24e-6) * grid)).max() > 1e-7
-    clipped = synthetic._Margin.of(1e-7, 1e-15, 0.0, 1.0)
-    assert clipped.values.min() == 0.0
+    clipped = synthetic._margin(1e-7, 1e-15, 0.0, 1.0)
+    assert clipped.min() == 0.0
 
 
 def test_parts_of_a_calibration_are_exact() -> None:
@@ -421,7 +421,7 @@ def test_shares_of_levels_are_possible(released: dpm.MomentRelease) -> None:
         blocks, drawn = synthetic._blocks(made)
         assert drawn.tolist() == [0, 1, 2, 3]
         assert blocks[0].margin is not None
-        assert blocks[0].margin.values[1000] == pytest.approx(0.2, abs=0.1)
+        assert blocks[0].margin[1000] == pytest.approx(0.2, abs=0.1)
         return blocks[1].shares.tolist(), blocks[1].may_be_none
 
     assert shares(0.5, 0.3, 0.2) == (pytest.approx([0.5, 0.3, 0.2]), False)

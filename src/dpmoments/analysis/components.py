@@ -60,8 +60,6 @@ def _fourth_cumulants(
         return added
     zero_one, mean = indicator_mask(release), release.mean
     for _, features in columns_with_indices(release):
-        if not zero_one[list(features)].any():
-            continue
         indices = np.flatnonzero(np.isin(chosen, features))
         if not len(indices) or not zero_one[chosen[indices]].all():
             continue

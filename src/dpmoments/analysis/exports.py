@@ -170,10 +170,10 @@ def export(release: Moments, program: Literal["lavaan", "stata", "spss"], column
         return _for_lavaan(about, names, mean, covariance, n_rows, nacov(release, columns))
     short = _short_names(names, 32 if program == "stata" else 64)
     said = [f"{new} is {old}" for new, old in zip(short, names, strict=True) if new != old]
+    means = " ".join(f"{each:.17g}" for each in mean)
     rows = [" ".join(f"{cell:.17g}" for cell in covariance[at, : at + 1]) for at in range(len(names))]
     if program == "stata":
         head = [f"* {line}" for line in (about, too_small, *said)]
-        means = " ".join(f"{each:.17g}" for each in mean)
         between = " \\ ".join(rows)
         # a comment would end the line that a script must begin with
         return "\n".join(
@@ -187,15 +187,18 @@ def export(release: Moments, program: Literal["lavaan", "stata", "spss"], column
                 "",
             ]
         )
-    head = [f"* {line}." for line in (about, too_small.rstrip("."), *said)]
-    body = [f"MEAN {' '.join(f'{each:.17g}' for each in mean)}", f"N {' '.join([str(n_rows)] * len(short))}"]
-    lines = [
-        "MATRIX DATA VARIABLES=ROWTYPE_ " + " ".join(short) + ".",
-        "BEGIN DATA",
-        *body,
-        *(f"COV {row}" for row in rows),
-    ]
-    return "\n".join([*head, *lines, "END DATA.", ""])
+    return "\n".join(
+        [
+            *(f"* {line}." for line in (about, too_small.rstrip("."), *said)),
+            f"MATRIX DATA VARIABLES=ROWTYPE_ {' '.join(short)}.",
+            "BEGIN DATA",
+            f"MEAN {means}",
+            f"N {' '.join([str(n_rows)] * len(short))}",
+            *(f"COV {row}" for row in rows),
+            "END DATA.",
+            "",
+        ]
+    )
 
 
 def _short_names(names: Sequence[str], longest: int) -> list[str]:

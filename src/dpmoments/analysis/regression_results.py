@@ -586,9 +586,8 @@ class FittedLine(Answer):
         r_squared = self.r_squared_text
         if self.explained is not None and r_squared.startswith("R² ="):
             r_squared += f", adjusted {rounded(self.adjusted_r_squared, self._r_squared_error)}"
-            if (
-                self.explained.privacy_error > 0.5 * self.explained.sampling_error
-            ):  # as eta², unlike a squared correlation
+            # as eta², unlike a squared correlation
+            if self.explained.privacy_error > 0.5 * self.explained.sampling_error:
                 r_squared += ", both less what noise adds"
         noise = ""
         if self.equations is not None and self.is_noise:
@@ -600,14 +599,9 @@ class FittedLine(Answer):
         p_value = ""
         if self.equations is not None and not self._is_penalized:
             p_value = f"; overall test: {self.equations.overall_test.description}"
-        residual = self.residual_standard_deviation
-        if (
-            not self._is_penalized
-            and self.equations is not None
-            and self.equations.delta_method_valid
-            and residual > 0.0
-        ):
-            r_squared += f"; residual standard deviation {number(residual)}"
+            residual = self.residual_standard_deviation
+            if self.equations.delta_method_valid and residual > 0.0:
+                r_squared += f"; residual standard deviation {number(residual)}"
         left = {feature.rpartition("=")[0] for feature in self.features}
         compared = "; ".join(
             f"levels of {name} are compared with {level}"
@@ -632,6 +626,7 @@ class FittedLine(Answer):
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."
             return tuple(filter(None, [about, self.warning]))
+        about = ""
         if self._is_penalized:
             about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
         elif self._is_identified:
@@ -642,8 +637,6 @@ class FittedLine(Answer):
                 "Too noisy for the usual standard errors: intervals come from test inversion, and standard errors are half "
                 f"their widths over the normal quantile{self.equations.about_sampling}"
             )
-        else:
-            about = ""
         if not self._is_penalized and not self._is_identified and not self.is_noise:  # else the heading has it
             about = f"{about} {self.help}".strip()
         about_z = describe_statistic(self.equations) if any(each.estimable for each in self.estimates) else ""
@@ -657,10 +650,8 @@ class FittedLine(Answer):
         return tuple(filter(None, [about, about_z, about_bound, self.warning]))
 
     def _columns(self) -> list[Column]:
-        name, verdicts = (
-            Column("feature", self.names, "", label=True),
-            verdict_columns(self.verdict, self.holds_among_all),
-        )
+        name = Column("feature", self.names, "", label=True)
+        verdicts = verdict_columns(self.verdict, self.holds_among_all)
         if self._is_penalized or self.equations is None:
             errors = ("std_err", "privacy_err", "sampling_err", "p_value", "lower", "upper")
             unknown = (Column(each, np.full(len(self.names), np.nan)) for each in errors)

@@ -51,37 +51,23 @@ _WHAT_THEY_ARE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class _Margin:
-    """A numeric feature as a function of its latent, on a grid."""
-
-    values: FloatArray
-
-    @classmethod
-    def of(cls, mean: float, variance: float, lower: float, upper: float) -> _Margin:
-        """Return the beta distribution of this mean and variance on the bounds, or a normal one."""
-        if not (math.isfinite(lower) and math.isfinite(upper)):
-            return cls(mean + math.sqrt(max(variance, 0.0)) * _GRID)
-        width = upper - lower
-        share = min(max((mean - lower) / width, 0.0), 1.0)
-        largest, spread = share * (1.0 - share), max(variance, 0.0) / width**2
-        if spread <= 0.0 or largest <= 0.0:
-            return cls(np.full(len(_GRID), lower + width * share))
-        if spread >= largest * (1.0 - 1e-6):  # at the bounds alone
-            return cls(np.where(scipy.special.ndtr(_GRID) < 1.0 - share, lower, upper))
-        size = largest / spread - 1.0
-        if size > _NARROW:
-            return cls(np.clip(lower + width * (share + math.sqrt(spread) * _GRID), lower, upper))
-        return cls(
-            lower + width * scipy.special.betaincinv(size * share, size * (1.0 - share), scipy.special.ndtr(_GRID))
-        )
-
-    def of_latents(self, latents: FloatArray) -> FloatArray:
-        """Return values at latents, as ``np.interp`` does, without a search: the grid is even."""
-        at = np.clip((latents - _GRID[0]) / (_GRID[1] - _GRID[0]), 0.0, len(_GRID) - 1.0)
-        index = np.minimum(at.astype(np.intp), len(_GRID) - 2)
-        lower = self.values[index]
-        return np.asarray(lower + (at - index) * (self.values[index + 1] - lower))
+def _margin(mean: float, variance: float, lower: float, upper: float) -> FloatArray:
+    """Return a numeric feature as a function of its latent, on the grid."""
+    # Of the beta distribution with this mean and variance on the bounds, or of a normal one.
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        return mean + math.sqrt(max(variance, 0.0)) * _GRID
+    width = upper - lower
+    share = min(max((mean - lower) / width, 0.0), 1.0)
+    largest, spread = share * (1.0 - share), max(variance, 0.0) / width**2
+    if spread <= 0.0 or largest <= 0.0:
+        return np.full(len(_GRID), lower + width * share)
+    if spread >= largest * (1.0 - 1e-6):  # at the bounds alone
+        return np.where(scipy.special.ndtr(_GRID) < 1.0 - share, lower, upper)
+    size = largest / spread - 1.0
+    if size > _NARROW:
+        return np.clip(lower + width * (share + math.sqrt(spread) * _GRID), lower, upper)
+    quantiles = scipy.special.betaincinv(size * share, size * (1.0 - share), scipy.special.ndtr(_GRID))
+    return np.asarray(lower + width * quantiles)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +76,18 @@ class _Block:
 
     column: Numeric | Date | Boolean | Categorical | Coordinate
     indices: npt.NDArray[np.intp]
-    margin: _Margin | None
+    margin: FloatArray | None
     shares: FloatArray
     may_be_none: bool = False
 
     def values(self, latents: FloatArray, offsets: FloatArray) -> FloatArray:
         """Return features, shape (n, len(indices)), from the latents of all features."""
         own = latents[:, self.indices]
-        if self.margin is not None:
-            return self.margin.of_latents(own)
+        if self.margin is not None:  # as `np.interp` does, without a search: the grid is even
+            at = np.clip((own - _GRID[0]) / (_GRID[1] - _GRID[0]), 0.0, len(_GRID) - 1.0)
+            index = np.minimum(at.astype(np.intp), len(_GRID) - 2)
+            lower = self.margin[index]
+            return np.asarray(lower + (at - index) * (self.margin[index + 1] - lower))
         if isinstance(self.column, Boolean):
             return (own + offsets[self.indices] > 0.0).astype(float)
         heights = own + offsets[self.indices]
@@ -243,7 +232,7 @@ def _blocks(release: Moments) -> tuple[list[_Block], npt.NDArray[np.intp]]:
         elif isinstance(column, Boolean):
             blocks.append(_Block(column, indices, None, shares))
         else:
-            margin = _Margin.of(mean[first], variance[first], lower[first], upper[first])
+            margin = _margin(mean[first], variance[first], lower[first], upper[first])
             blocks.append(_Block(column, indices, margin, shares))
     return blocks, np.array(drawn, dtype=np.intp)
 
