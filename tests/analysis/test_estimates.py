@@ -123,7 +123,7 @@ def test_a_fault_in_errors_is_found(function: Any, before: str, after: str) -> N
     ("before", "after"),
     [
         ("self.law.covariance_of_product(b)", "0.0 * self.law.covariance_of_product(b)"),
-        ("* self.rows_per_unit * positive", "* 0.2 * positive"),
+        ("* self.rows_per_unit * semidefinite", "* 0.2 * semidefinite"),
     ],
 )
 def test_a_fault_in_the_errors_of_instruments_is_found(before: str, after: str) -> None:

@@ -128,7 +128,7 @@ class CoefficientErrors:
         for other, indicator in enumerate(self.groups):
             result = result - own[:, other, None, None] * bilinear(indicator, line - along[other] * one)
             result = result - along[other] * bilinear(indicator, lines)
-        return np.asarray(result)
+        return result
 
     def _lines(self, rows: FloatArray) -> FloatArray:
         """Return weights on the features as weights on the constant, the levels and the features."""
@@ -149,7 +149,7 @@ class CoefficientErrors:
         if self.gaps is not None:
             for group in np.flatnonzero(self.priors > 0.0).tolist():
                 result[group] += self._of_gaps(self._weights(group, self.inverse), self.gaps)
-        return np.asarray(np.where(self.priors[:, None] > 0.0, np.sqrt(result), np.nan))
+        return np.where(self.priors[:, None] > 0.0, np.sqrt(result), np.nan)
 
     def _of_gaps(self, weights: FloatArray, gaps: FloatArray) -> FloatArray:
         """Return what missing values add to sampling variances, for gradients of shape (P, m, m)."""
@@ -328,7 +328,7 @@ class LinearDiscriminant(Classifier):
     @property
     def standard_errors(self) -> FloatArray:
         """Standard errors (total) of ``coef``, shape (k, d); NaN if not known."""
-        return np.asarray(np.hypot(self.privacy_errors, self.sampling_errors))
+        return np.hypot(self.privacy_errors, self.sampling_errors)
 
     @property
     def _scale(self) -> FloatArray:
@@ -359,7 +359,7 @@ class LinearDiscriminant(Classifier):
         return discriminant_ratios(self.release, group, [names.index(name) for name in self.feature_names], level)
 
     def _scores(self, rows: FloatArray) -> FloatArray:
-        return np.asarray(rows @ self.coef.T + np.where(self.priors > 0.0, self.intercept, 0.0))
+        return rows @ self.coef.T + np.where(self.priors > 0.0, self.intercept, 0.0)
 
     @property
     def axes(self) -> FloatArray:
@@ -389,7 +389,7 @@ class LinearDiscriminant(Classifier):
             As :meth:`decision_function`.
         """
         rows = named_values(self.schema, frame, self.feature_names)
-        return np.asarray((rows - self.priors @ self.means) @ self.axes.T)
+        return (rows - self.priors @ self.means) @ self.axes.T
 
     @property
     def verdict(self) -> str:

@@ -202,7 +202,7 @@ class PrincipalComponents(Answer):
     @property
     def is_noise(self) -> BoolArray:
         """Mask of components with a variance, before or after repair, within the floor, shape (k,)."""
-        return np.asarray(np.minimum(self.noisy_variance, self.explained_variance) <= self.noise_edge)
+        return np.minimum(self.noisy_variance, self.explained_variance) <= self.noise_edge
 
     @takes_level
     def conf_int(self, level: float | None = None) -> FloatArray:
@@ -242,7 +242,7 @@ class PrincipalComponents(Answer):
             If a column is absent, or holds undeclared levels.
         """
         rows = named_values(self.schema, frame, self.feature_names)
-        return np.asarray(((rows - self.mean) / self.scale) @ self.components.T)
+        return ((rows - self.mean) / self.scale) @ self.components.T
 
     @property
     def heading(self) -> tuple[str, ...]:

@@ -324,7 +324,7 @@ def p_by_inversion(excludes: Callable[[FloatArray], BoolArray], shape: tuple[int
         middle = (low + high) / 2.0
         outside = excludes(middle)
         low, high = np.where(outside, middle, low), np.where(outside, high, middle)
-    return np.asarray(2.0 * scipy.special.ndtr(-low))
+    return 2.0 * scipy.special.ndtr(-low)
 
 
 def p_values(
@@ -384,7 +384,7 @@ def holds_among_all(p: FloatArray, counts_as: FloatArray, level: float, cutoff: 
     The page is the table itself by default.
     """
     largest = largest_holding(p, counts_as, level) if cutoff is None else cutoff
-    return np.asarray(np.nan_to_num(p / counts_as, nan=np.inf) <= largest)
+    return np.nan_to_num(p / counts_as, nan=np.inf) <= largest
 
 
 def estimable(
@@ -404,7 +404,7 @@ def smallest_seen(privacy: FloatArray, sampling: FloatArray, comparisons: int, n
     share = np.divide(privacy, total, out=np.zeros_like(total), where=total > 0.0)
     z = float(-scipy.special.ndtri(ERROR_RATE / (2.0 * max(comparisons, 1))))
     reach = half_widths(noise)(np.full(total.shape, z), share) + float(scipy.special.ndtri(POWER))
-    return np.asarray(reach * np.sqrt(total))
+    return reach * np.sqrt(total)
 
 
 def sign_verdicts(

@@ -98,8 +98,8 @@ def statistics_of(estimates: Sequence[Estimate], equations: NormalEquations) -> 
         if not equations.after_repair:
             return np.asarray(result)
         of_p = np.copysign(scipy.special.stdtrit(equations.degrees_of_freedom, p_value / 2.0), value)
-        return np.asarray(np.where(known & (p_value > 0.0), of_p, result))
-    return np.asarray(np.copysign(-scipy.special.ndtri(p_value / 2.0), value))
+        return np.where(known & (p_value > 0.0), of_p, result)
+    return np.copysign(-scipy.special.ndtri(p_value / 2.0), value)
 
 
 def estimate_columns(

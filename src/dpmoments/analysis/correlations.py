@@ -171,7 +171,7 @@ class _Errors:
     @cached_property
     def _on_scale(self) -> FloatArray:
         """Variance of the sampling error of artanh r."""
-        return np.asarray(self.parts(self._inside)[1] / (1.0 - self._inside**2) ** 2)
+        return self.parts(self._inside)[1] / (1.0 - self._inside**2) ** 2
 
     def _between(self, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the variances of r − ρ."""
@@ -242,7 +242,7 @@ def _p_by_student(
         np.divide(np.abs(r), error, out=np.full_like(r, np.inf), where=error > 0.0), privacy, sampling, law
     )
     below = np.minimum(result, np.nextafter(ERROR_RATE, 0.0))
-    return np.asarray(np.where(p < ERROR_RATE, below, np.maximum(result, ERROR_RATE)))
+    return np.where(p < ERROR_RATE, below, np.maximum(result, ERROR_RATE))
 
 
 _STEPS, _NEAR = 24, 1e-11
@@ -352,7 +352,6 @@ class Correlations(Answer):
 
     @cached_property
     def _verdicts(self) -> list[str]:
-        """Return the verdict of every pair."""
         pairs = self._pairs
         words = sign_verdicts(
             self.lower[pairs] + self.upper[pairs],

@@ -558,7 +558,7 @@ class CountTable(Answer):
     @property
     def shares(self) -> FloatArray:
         """Counts as shares of all rows in the table; zeros if it has none."""
-        return np.asarray(self.counts / max(self.n_rows, 1))
+        return self.counts / max(self.n_rows, 1)
 
     @property
     def standard_error(self) -> float:

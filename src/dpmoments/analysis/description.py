@@ -179,7 +179,7 @@ class Description(Answer):
         shown = np.minimum(np.nan_to_num(self.standard_deviation, nan=0.0), half)
         hidden = (noise >= shown) & (noise > 0.0)
         most = np.where(hidden, np.maximum(self.deviation_below, noise), self.deviation_below)
-        return np.asarray(np.where(most > 0.0, np.clip(most, shown, half), 0.0))
+        return np.where(most > 0.0, np.clip(most, shown, half), 0.0)
 
     @property
     def standard_deviation_is_noise(self) -> list[bool]:
@@ -413,7 +413,7 @@ def _sampling_variance(release: Moments, moments: LocalMoments, mean_noise: Floa
     sampling = np.maximum(variances.values, 0.0) / moments.n_rows * unit
     noise = np.nan_to_num(variances.noise_per_row(moments), nan=0.0) * unit
     total = sampling + np.nan_to_num(mean_noise, nan=0.0) ** 2
-    return np.asarray(sampling + np.divide(noise**2, total, out=np.zeros_like(total), where=total > 0.0))
+    return sampling + np.divide(noise**2, total, out=np.zeros_like(total), where=total > 0.0)
 
 
 def _deviation_noise(

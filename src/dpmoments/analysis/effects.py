@@ -129,7 +129,7 @@ def vif(release: Moments, columns: Sequence[str], *, level: float = 0.95) -> Est
         raise InputValueError("a variance inflation factor is of two features or more: name two at least")
 
     def factors(_: FloatArray, covariance: FloatArray) -> FloatArray:
-        return np.asarray(np.diag(covariance) * np.diag(np.linalg.inv(covariance)))
+        return np.diag(covariance) * np.diag(np.linalg.inv(covariance))
 
     names = [release.feature_names[index] for index in chosen]
     what = "variance inflation factors"
@@ -291,7 +291,7 @@ def discriminant_ratios(release: Moments, group: int, features: Sequence[int], l
     def ratios(_: FloatArray, covariance: FloatArray) -> FloatArray:
         apart = covariance[1:, 0] / covariance[0, 0]
         within = covariance[1:, 1:] - covariance[0, 0] * np.outer(apart, apart)
-        return np.asarray(np.exp(np.linalg.solve(within, apart)))
+        return np.exp(np.linalg.solve(within, apart))
 
     names = [release.feature_names[index] for index in features]
     approximate = (

@@ -24,6 +24,7 @@ from dpmoments.analysis.functionals import (
     LocalMoments,
     covariance_of_gaps,
     describe_law,
+    semidefinite,
 )
 from dpmoments.analysis.released import (
     Moments,
@@ -126,8 +127,7 @@ class MomentErrors:
         """The positive semi-definite matrix nearest to the correlations, in original units."""
         deviations = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
         safe = np.where(deviations > 0.0, deviations, 1.0)
-        eigenvalues, vectors = np.linalg.eigh(self.covariance / np.outer(safe, safe))
-        return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T * np.outer(safe, safe))
+        return np.asarray(semidefinite(self.covariance / np.outer(safe, safe)) * np.outer(safe, safe))
 
     def errors(self, of_mean: FloatArray, of_covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the covariances of m functions by noise and by sampling."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.estimate import MomentErrors
-from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, independent_features
+from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, independent_features, semidefinite
 from dpmoments.analysis.released import Moments
 from dpmoments.base.checks import check_one_of, is_whole
 from dpmoments.base.errors import InputValueError, out_of_range
@@ -66,7 +66,7 @@ def nacov(release: Moments, columns: Sequence[str] | None = None) -> FloatArray:
     if errors.moments.law is None:
         raise InputValueError(f"{WHY_NOISE_UNKNOWN}; so the covariance of errors cannot be exported")
     privacy, sampling = errors.errors(*_gradients(len(errors.features)))
-    return np.asarray(errors.moments.n_rows * (privacy + sampling))
+    return errors.moments.n_rows * (privacy + sampling)
 
 
 @in_floating_point
@@ -122,8 +122,7 @@ def covariance_draws(
     for at, (i, j) in enumerate(_pairs(k), start=k):
         covariances[:, i, j] = covariances[:, j, i] = errors.covariance[i, j] + changes[:, at]
     for draw in range(n_draws):
-        values, vectors = np.linalg.eigh(covariances[draw])
-        covariances[draw] = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        covariances[draw] = semidefinite(covariances[draw])
     return means, covariances
 
 

@@ -352,7 +352,7 @@ class _Reader:
         return result
 
     def constant(self, value: float) -> FloatArray:
-        return np.asarray(np.append(value, np.zeros(len(self.release.feature_names))))
+        return np.append(value, np.zeros(len(self.release.feature_names)))
 
     def unit(self, feature: int) -> FloatArray:
         return np.asarray(np.eye(1, len(self.release.feature_names) + 1, feature + 1)[0])
@@ -495,7 +495,7 @@ class _Reader:
         return {f"{text}{at}": weights for at, weights in enumerate(every, start=1)}
 
     def mean(self, weights: FloatArray) -> FloatArray:
-        return np.asarray(weights[..., 0] + weights[..., 1:] @ self.release.mean)
+        return weights[..., 0] + weights[..., 1:] @ self.release.mean
 
     # Arithmetic.
 

@@ -197,6 +197,12 @@ def functionals_of(size: int, count: int) -> FloatArray:
     return np.moveaxis(np.zeros((size, size, count)), 2, 0)
 
 
+def semidefinite(matrix: FloatArray) -> FloatArray:
+    """Return the nearest positive semi-definite matrix."""
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
+
+
 def _halved(opposite: IntegerArray) -> FloatArray:
     """Return the map from w_f to (w_f − w_g)/2 for opposites f and g, on (1, w)."""
     own = np.flatnonzero(opposite >= 0)
@@ -219,7 +225,7 @@ def joint_gaps_of(release: Moments) -> FloatArray:
     gaps = gaps_of(release)
     if release.both_present is None:
         return np.zeros((len(gaps), len(gaps)))
-    return np.asarray(1.0 / release.both_present - 1.0 - gaps[:, None] - gaps[None, :])
+    return 1.0 / release.both_present - 1.0 - gaps[:, None] - gaps[None, :]
 
 
 def covariance_of_gaps(
@@ -244,7 +250,7 @@ def covariance_of_gaps(
 def bilinear(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the weights of aᵀ U b: (a bᵀ + b aᵀ)/2, over the last axis."""
     product = first[..., :, None] * second[..., None, :]
-    return np.asarray((product + np.swapaxes(product, -1, -2)) / 2.0)
+    return (product + np.swapaxes(product, -1, -2)) / 2.0
 
 
 def noise_edges(cells: FloatArray, components: FloatArray, law: NoiseLaw | None) -> FloatArray:
@@ -368,7 +374,7 @@ class FeatureVariances:
         # the gradient of p(1 − p) vanishes at 1/2, where the square of the noise on p is left: its variance is 2σ⁴
         of_mean[self.of_share, 0, 1] = of_mean[self.of_share, 1, 0] = 0.5
         first, of_means = (moments.variances(self._places, each) / moments.n_rows**2 for each in (weights, of_mean))
-        return np.asarray(np.sqrt(first + 2.0 * of_means**2))
+        return np.sqrt(first + 2.0 * of_means**2)
 
     @property
     def _places(self) -> IntegerArray:
@@ -438,7 +444,7 @@ class Standardized:
         # Where that is not known, those of any variance.
         varies = self.eigenvalues > SINGULAR * max(float(self.eigenvalues[0]), 0.0)
         if self.moments.law is None:
-            return np.asarray(varies)
+            return varies
         result = np.einsum("pi,ij,pj->p", self.directions, self.noisy, self.directions)
         return np.asarray(varies & (result > self.edge))
 

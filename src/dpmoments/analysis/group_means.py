@@ -122,7 +122,7 @@ class Levels:
 
     def shares(self, mean: FloatArray) -> FloatArray:
         """Return the share of the rows in each group at these means of features, shape (k,)."""
-        return np.asarray(self.weights[:, 0] + self.weights[:, 1:] @ mean[self.features])
+        return self.weights[:, 0] + self.weights[:, 1:] @ mean[self.features]
 
     def own_values(self, release: Moments, feature: str) -> list[int | None]:
         """Find for each group the product of ``feature`` and its level, None if not in the schema."""
@@ -258,7 +258,7 @@ class GroupSums:
         """Noise covariance of the group means Σy/count, to first order, shape (k, k)."""
         means = self.sums / self.safe_counts
         gradient = np.hstack([np.diag(-means / self.safe_counts), np.diag(1.0 / self.safe_counts)])
-        return np.asarray(gradient @ self.covariance @ gradient.T)
+        return gradient @ self.covariance @ gradient.T
 
     @property
     def present(self) -> BoolArray:
@@ -277,7 +277,7 @@ class GroupSums:
         # Variances are over all rows: unbiased ones are larger by n over the degrees; at most the variances.
         independent = self.safe_counts / self.moments.rows_per_unit
         over = np.where(self.own, independent, self.moments.independent_rows)
-        return np.asarray(self.effects * self.variances / np.maximum(independent * self.sampling_degrees / over, 1.0))
+        return self.effects * self.variances / np.maximum(independent * self.sampling_degrees / over, 1.0)
 
 
 def _total_variance(release: Moments, feature: int) -> tuple[float, float]:
@@ -472,7 +472,7 @@ class GroupDifferences(Answer):
         The chance that any of them is false is at most 1 − ``level``.
         """
         held = holds_among_all(*self.comparisons, self.level, self.cutoff)
-        return np.asarray(held.reshape(self.p_value.shape))
+        return held.reshape(self.p_value.shape)
 
     @property
     def finding(self) -> str:
@@ -827,14 +827,14 @@ def repaired_means(release: Moments, levels: Levels, chosen: list[int]) -> Float
     crossed = covariance[np.ix_(chosen, levels.features)] @ levels.weights[:, 1:].T
     shift = np.divide(crossed, shares, out=np.zeros_like(crossed), where=shares > 1.0 / (2.0 * n))
     low, high = (bound[chosen][:, None] for bound in release.schema.feature_bounds)
-    return np.asarray(np.clip(mean[chosen][:, None] + shift, low, high))
+    return np.clip(mean[chosen][:, None] + shift, low, high)
 
 
 def _lost(counts: FloatArray, count_noise: FloatArray, law: NoiseLaw | None, level: float) -> BoolArray:
     """Return a mask of groups whose count is not distinguishable from 0."""
     noise = np.nan_to_num(count_noise, nan=0.0)
     half = deviations_for(level, law, noise**2, np.zeros_like(noise))
-    return np.asarray(counts <= np.maximum(half * noise, 0.5))
+    return counts <= np.maximum(half * noise, 0.5)
 
 
 def _intervals(

@@ -24,7 +24,7 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.confidence import error_rate, format_probability, holds_among_all, verdict_columns
 from dpmoments.analysis.contrasts import format_end
 from dpmoments.analysis.estimate import Estimates, estimates_of_errors
-from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of
+from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of, semidefinite
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean, rows_per_independent
@@ -81,21 +81,20 @@ class Equations:
             weights = bilinear(np.eye(len(b)), b)
             total = max(self.residual_variance(b), np.finfo(float).tiny)
             shape = shape + covariance_of_gaps(weights, spread, self.gaps, self.joint_gaps) * (self.n_rows / total)
-        eigenvalues, vectors = np.linalg.eigh(shape)
-        positive = (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
-        return self.law.covariance_of_product(b), self.residual_variance(b) * self.rows_per_unit * positive
+        sampling = self.residual_variance(b) * self.rows_per_unit * semidefinite(shape)
+        return self.law.covariance_of_product(b), sampling
 
     @cached_property
     def _projection(self) -> FloatArray:
         """K: β̂ = K M_zy, (k, z)."""
         block = self.moments[np.ix_(self.instruments, self.regressors)]
         weighted = np.linalg.solve(self.moments[np.ix_(self.instruments, self.instruments)], block)
-        return np.asarray(np.linalg.solve(block.T @ weighted, weighted.T))
+        return np.linalg.solve(block.T @ weighted, weighted.T)
 
     @cached_property
     def coefficients(self) -> FloatArray:
         """Two-stage least squares, (k,)."""
-        return np.asarray(self._projection @ self.moments[self.instruments, self.target])
+        return self._projection @ self.moments[self.instruments, self.target]
 
     def covariances(self) -> tuple[FloatArray, FloatArray]:
         """Return the covariances of the coefficients by noise and by sampling, (k, k)."""

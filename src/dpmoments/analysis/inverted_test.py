@@ -53,9 +53,9 @@ class _Point(NamedTuple):
     def whitened(self, matrix: FloatArray) -> FloatArray:
         """Return R A with RᵀR = W⁻¹."""
         if self.own is None:
-            return np.asarray(self.root @ matrix)
+            return self.root @ matrix
         scaled = (self.own[:, None] * matrix).T
-        return np.asarray(scipy.linalg.blas.dtrsm(1.0, self.root, scaled, side=1, lower=1, trans_a=1, overwrite_b=1).T)
+        return scipy.linalg.blas.dtrsm(1.0, self.root, scaled, side=1, lower=1, trans_a=1, overwrite_b=1).T
 
 
 class _Aim(NamedTuple):

@@ -11,7 +11,14 @@ import scipy
 
 from dpmoments.analysis.answers import number, unless_beyond_floating_point
 from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, Estimate, agreeing_p_value, format_probability, holding
-from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, indicator_mask, joint_gaps_of
+from dpmoments.analysis.functionals import (
+    bilinear,
+    covariance_of_gaps,
+    gaps_of,
+    indicator_mask,
+    joint_gaps_of,
+    semidefinite,
+)
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, by_squared_weights, rows_per_independent
@@ -263,7 +270,7 @@ class NormalEquations:
         if self.psd is not None:
             return self.psd
         eigenvalues, vectors = self._spectrum
-        return np.asarray((vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T)
+        return (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
 
     @cached_property
     def sampling_shape(self) -> FloatArray:
@@ -283,8 +290,7 @@ class NormalEquations:
             total = max(self.residual_variance(at), self.residual_noise(at) / self.n_rows, np.finfo(float).tiny)
             weights = bilinear(np.eye(len(at))[:-1], at)  # of the error of each equation, (E b)_a
             added = covariance_of_gaps(weights, spread, self.gaps, self.joint_gaps)
-            eigenvalues, vectors = np.linalg.eigh(added * (self.n_rows / total))
-            result = result + (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
+            result = result + semidefinite(added * (self.n_rows / total))
         return self.rows_per_unit * result
 
     @property
@@ -303,11 +309,11 @@ class NormalEquations:
             return None
         variance, basis = total / self.n_rows, np.eye(self.n_regressors)
         if self.delta_method_valid:
-            basis = np.asarray(self.units_map @ np.linalg.inv(self.gram))
+            basis = self.units_map @ np.linalg.inv(self.gram)
         classical = variance * basis @ self.psd_gram @ basis.T
         back = np.linalg.inv(basis)
         result = robust_covariance(*self.products.covariance(at, basis), classical)
-        return np.asarray(back @ result @ back.T / variance)
+        return back @ result @ back.T / variance
 
     @property
     def _pilot(self) -> FloatArray:
@@ -410,7 +416,7 @@ class NormalEquations:
         # It is in every interval before repair, and the solution if the delta method holds.
         if self.toward is None or self.delta_method_valid:
             return self.solution
-        return np.asarray(-self.search.nearest(self.toward, _NOT_REFUTED)[:-1])
+        return -self.search.nearest(self.toward, _NOT_REFUTED)[:-1]
 
     @property
     def after_repair(self) -> bool:
@@ -635,4 +641,4 @@ class NormalEquations:
     def _carried(self, of_equations: FloatArray) -> FloatArray:
         """Convert Cov(g) to Cov(β̂) in original units."""
         solved = self.units_map @ np.linalg.pinv(self.gram)
-        return np.asarray(solved @ of_equations @ solved.T)
+        return solved @ of_equations @ solved.T

@@ -331,18 +331,18 @@ class PenalizedFit:
     @property
     def weights(self) -> FloatArray:
         """Coefficients of `levels.indices`, for encoded rows, shape (p,)."""
-        return np.asarray(self.levels.basis @ self.penalized)
+        return self.levels.basis @ self.penalized
 
     @property
     def slopes(self) -> FloatArray:
         """Slopes of encoded features, shape (k,)."""
-        return np.asarray(self.levels.relative @ self.weights)
+        return self.levels.relative @ self.weights
 
     @property
     def system(self) -> FloatArray:
         """S_AA + 2α I, without the directions in which predictions do not change."""
         a, basis = list(self.levels.indices), self.levels.basis
-        return np.asarray(basis.T @ self.moment[np.ix_(a, a)] @ basis + 2.0 * self.alpha * np.eye(basis.shape[1]))
+        return basis.T @ self.moment[np.ix_(a, a)] @ basis + 2.0 * self.alpha * np.eye(basis.shape[1])
 
 
 def _fitted_line(

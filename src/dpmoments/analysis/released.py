@@ -196,12 +196,12 @@ class Weighting:
 
     def hidden_by_cap(self, deviations: FloatArray) -> FloatArray:
         """Return what the cap may hide of means, by the standard deviations."""
-        return np.asarray(_BIAS_OF_CAP * (self.clipped or 0.0) * np.nan_to_num(deviations, nan=0.0))
+        return _BIAS_OF_CAP * (self.clipped or 0.0) * np.nan_to_num(deviations, nan=0.0)
 
     def of_means(self, shares: FloatArray) -> FloatArray:
         """Return factors of the sampling variances of means, shape (d,)."""
         ratios = 1.0 + np.diag(self.spread) / np.maximum(shares * (1.0 - shares), np.finfo(float).tiny)
-        return np.asarray(self.stated * np.clip(ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
+        return self.stated * np.clip(ratios, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN)
 
     def of_groups(self, weights: FloatArray, features: list[int], mean: FloatArray) -> FloatArray:
         """Return the rows of groups over their effective rows, both as shares of all, shape (k,).
@@ -217,7 +217,7 @@ class Weighting:
     ) -> FloatArray:
         """Return mean weights of rows with these values over that of all, by a linear model."""
         slopes = np.linalg.lstsq(covariance, self.shift[features], rcond=None)[0]
-        return np.asarray(np.clip(1.0 + (cells - mean) @ slopes, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN))
+        return np.clip(1.0 + (cells - mean) @ slopes, 1.0 / _MOST_UNEVEN, _MOST_UNEVEN)
 
     @property
     def note(self) -> Message:
@@ -458,7 +458,7 @@ class Moments(Release):
         result[np.abs(result) <= _ROUNDING * np.outer(size, size)] = 0.0
         without = np.diag(result) == 0.0
         result[without], result[:, without] = 0.0, 0.0
-        return np.asarray(result)
+        return result
 
     @property
     @in_floating_point

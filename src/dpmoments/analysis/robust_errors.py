@@ -224,7 +224,7 @@ def known_ratio(ratio: FloatArray, noise: FloatArray) -> FloatArray:
     # left of the noise, of variance s², adds s² over the ratio: an interval whose variance is noisy misses too often.
     weight = 1.0 / (1.0 + (noise / np.where(ratio > 1.0, _SPREAD_ABOVE, _SPREAD_BELOW)) ** 2)
     drawn = np.maximum(1.0 + (ratio - 1.0) * weight, _LEAST)
-    return np.asarray(drawn + (weight * noise) ** 2 / drawn)
+    return drawn + (weight * noise) ** 2 / drawn
 
 
 def robust_covariance(robust: FloatArray, noise: FloatArray, classical: FloatArray) -> FloatArray:

@@ -172,7 +172,7 @@ class Factors:
         def slopes(some: FloatArray) -> FloatArray:
             every = unique.copy()
             every[free] = some
-            return np.asarray(of(every, correlation, self.n_factors)[1][free])
+            return of(every, correlation, self.n_factors)[1][free]
 
         solved = scipy.optimize.root(slopes, unique[free], tol=1e-13).x if free.any() else unique[free]
         if not ((solved > 0.0) & (solved < 1.0)).all():

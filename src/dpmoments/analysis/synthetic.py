@@ -67,7 +67,7 @@ def _margin(mean: float, variance: float, lower: float, upper: float) -> FloatAr
     if size > _NARROW:
         return np.clip(lower + width * (share + math.sqrt(spread) * _GRID), lower, upper)
     quantiles = scipy.special.betaincinv(size * share, size * (1.0 - share), scipy.special.ndtr(_GRID))
-    return np.asarray(lower + width * quantiles)
+    return lower + width * quantiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,7 +308,7 @@ def _even_latents(n_rows: int, d: int, rng: np.random.Generator) -> FloatArray:
     """Return normal rows and their opposites, rotated to covariance I, shape (n_rows, d)."""
     half = rng.standard_normal((n_rows // 2, d))
     rows = np.concatenate([half, -half])
-    return np.asarray(np.linalg.solve(np.linalg.cholesky(rows.T @ rows / len(rows)), rows.T).T)
+    return np.linalg.solve(np.linalg.cholesky(rows.T @ rows / len(rows)), rows.T).T
 
 
 def _root(latent: FloatArray) -> FloatArray:
