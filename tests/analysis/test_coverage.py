@@ -759,7 +759,7 @@ CHECKS: list[Any] = [
     (
         analyses_of_variance_of_copied_groups,
         0.05,
-        [Fault(normal_equations.NormalEquations.sampling_shape, "self.rows_per_unit * (", "(")],
+        [Fault(normal_equations.NormalEquations.sampling_shape, "self.rows_per_unit * result", "result")],
     ),
     (
         explained_variances,

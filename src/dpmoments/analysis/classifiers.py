@@ -32,14 +32,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.group_means import GroupSums, Levels, repaired_means
 from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
 from dpmoments.base.errors import InputValueError, out_of_range
-from dpmoments.base.values import (
-    BoolArray,
-    FloatArray,
-    IntegerArray,
-    directions_of,
-    first_largest,
-    leading_positive,
-)
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, directions_of, first_largest, leading_positive
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level
 from dpmoments.schema.derived import DerivedColumn
@@ -305,9 +298,9 @@ class LinearDiscriminant(Classifier):
     reason: str
     level: float
     schema: Schema
-    errors: CoefficientErrors | None = None
-    warning: str = ""
-    release: Moments | None = None
+    errors: CoefficientErrors | None
+    warning: str
+    release: Moments
 
     facts = (
         *("by", "classes", "priors", "shares", "feature_names", "means", "coef", "intercept", "shrinkage"),
@@ -348,7 +341,6 @@ class LinearDiscriminant(Classifier):
         ValueError
             If there are not two classes, or the level is below 0.5.
         """
-        assert self.release is not None
         if len(self.classes) != 2:
             raise InputValueError(
                 f"odds ratios are of two classes, and '{self.by}' has {len(self.classes)}: a Boolean has two"
@@ -745,7 +737,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
     within the other classes, or by the variance of a uniform column within its bounds.
     """
     first = next(iter(groups.values()))
-    if any(release.noisy_sum is None or release.noisy_count is None for release in groups.values()):
+    if any(release.noisy_sum is None for release in groups.values()):
         raise needs_mean("naive Bayes")
     chosen = [column for column in first.schema.columns if not isinstance(column, DerivedColumn)]
     if columns is not None:

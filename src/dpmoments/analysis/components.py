@@ -36,14 +36,7 @@ from dpmoments.analysis.functionals import (
 from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, columns_with_indices, needs_mean
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.errors import InputValueError, listed, out_of_range, shown
-from dpmoments.base.values import (
-    BoolArray,
-    FloatArray,
-    IntegerArray,
-    directions_of,
-    largest_first,
-    leading_positive,
-)
+from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, directions_of, largest_first, leading_positive
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.schema import Schema

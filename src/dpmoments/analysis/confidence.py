@@ -41,9 +41,7 @@ def within_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return intervals within public bounds, about a bound if their middle is beyond it."""
     half = (upper - lower) / 2.0
-    half = np.where(
-        np.isfinite(half), half, 0.0
-    )  # all numbers: no bound cuts a part off that is missing on the other side
+    half = np.where(np.isfinite(half), half, 0.0)  # all numbers: no bound cuts a part off that the other side lacks
     low, high = np.minimum(lower, greatest - half), np.maximum(upper, least + half)
     return np.clip(low, least, greatest), np.clip(high, least, greatest)
 

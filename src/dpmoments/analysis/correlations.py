@@ -35,14 +35,7 @@ from dpmoments.analysis.functionals import (
     opposite_levels,
     without_redundant_levels,
 )
-from dpmoments.analysis.released import (
-    Moments,
-    cautions_by_code,
-    chosen_features,
-    indices_of,
-    needs_mean,
-    unrelated,
-)
+from dpmoments.analysis.released import Moments, cautions_by_code, chosen_features, indices_of, needs_mean, unrelated
 from dpmoments.analysis.robust_errors import PairProducts, known_ratio
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, largest_first

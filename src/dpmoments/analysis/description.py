@@ -381,7 +381,7 @@ def mean_noise(release: Moments) -> tuple[FloatArray, FloatArray]:
     """Return the noise SDs of the means, and their covariances with the count's noise."""
     # The latter is relative to the count.
     law, d = release.noise, len(release.feature_names)
-    if release.noisy_sum is None or law is None or release.noisy_count is None:
+    if release.noisy_sum is None or law is None:
         return np.full(d, np.nan), np.full(d, np.nan)
     # the sum is about the center, if there is one, and so is what the noise on the count is multiplied by
     about = release.unit_ball_mean if release.center is None else release.unit_ball_mean - release.center

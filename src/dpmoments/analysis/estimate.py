@@ -33,7 +33,6 @@ from dpmoments.analysis.released import (
     cautions_by_code,
     indices_of,
     named_features,
-    needs_mean,
 )
 from dpmoments.base.checks import check_one_of
 from dpmoments.base.values import BoolArray, FloatArray, IntegerArray
@@ -87,8 +86,6 @@ class MomentErrors:
     @classmethod
     def of(cls, release: Moments, features: Sequence[int]) -> MomentErrors:
         """Return the moments of features by index."""
-        if release.noisy_sum is None:
-            raise needs_mean()
         moments, chosen = LocalMoments.of(release), np.asarray(features)
         variances = FeatureVariances.of(release, moments)
         k, n, unit = len(chosen), moments.n_rows, moments.unit[chosen]

@@ -409,9 +409,7 @@ class Standardized:
         """Return the moments of ``chosen`` features, without those of released variance 0."""
         # `by_deviation` divides by released standard deviations, else by the encoding's scale, in which noise is
         # isotropic.
-        if release.noisy_sum is None:
-            raise needs_mean()
-        variances = np.diag(release.covariance)
+        moments, variances = LocalMoments.of(release), np.diag(release.covariance)
         features = np.array([feature for feature in chosen if variances[feature] > 0.0], dtype=int)
         if not len(features):
             raise InputValueError(
@@ -420,7 +418,6 @@ class Standardized:
             )
         scale = np.sqrt(variances[features]) if by_deviation else release.encoding.scale[features]
         covariance = release.covariance[np.ix_(features, features)] / np.outer(scale, scale)
-        moments = LocalMoments.of(release)
         in_units = moments.unit[features] / scale
         squares = np.outer(in_units, in_units) / moments.n_rows
         cells = moments.cell_variances(features) * squares**2

@@ -26,9 +26,8 @@ class GoalResult:
 
     goal: Goal
     cells: tuple[str, ...]
-    half_widths: (
-        FloatArray  # (k,), in the units of the margin; infinite if the release states no number, NaN if unknown
-    )
+    # (k,), in the units of the margin; infinite if the release states no number, NaN if unknown
+    half_widths: FloatArray
 
     @property
     def reached(self) -> float:

@@ -623,8 +623,6 @@ def _error_bound(release: Moments, fit: PenalizedFit, failure: float) -> tuple[f
     """Bound ‖ŵ − w‖ with failure probability ≤ ``failure``, w the fit on the table."""
     # Slopes of encoded rows. Relative to reference levels they are at most this times as long as the penalized coefficients.
     times = float(np.linalg.norm(fit.levels.relative @ fit.levels.basis, 2))
-    if release.noisy_count is None:
-        return None, "no number of rows was released"
     model = release.noise_model
     interval = None if model is None else model.interval(release, [*fit.levels.indices, fit.target], failure)
     if model is not None and interval is not None:

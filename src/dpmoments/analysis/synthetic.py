@@ -163,11 +163,8 @@ def synthetic_rows(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise InputValueError(f"{name}={shown(value)} must be a whole number, {least} or more")
     check_one_of("format", format, ("pandas", "arrow"))
-    if release.noisy_count is None or release.noisy_sum is None:
-        refused = (
-            "rows are drawn with the released mean and covariance, and this release has no "
-            f"{'mean' if release.noisy_sum is None else 'count'}: one made "
-        )
+    if release.noisy_sum is None:
+        refused = "rows are drawn with the released mean and covariance, and this release has no mean: one made "
         raise InputValueError(f"{refused}with mean=True has both", shell=f"{refused}without --no-mean has both")
 
     rng = np.random.default_rng([seed, 1])
