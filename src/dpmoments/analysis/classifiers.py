@@ -34,7 +34,7 @@ from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_
 from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, directions_of, first_largest, leading_positive
 from dpmoments.schema.columns import Boolean, Categorical
-from dpmoments.schema.constraints import Level
+from dpmoments.schema.constraints import Level, grouping_column, levels_of
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.schema import Schema
 
@@ -496,7 +496,6 @@ def lda(
     if release.noisy_sum is None:
         raise needs_mean("a discriminant")
     levels = Levels.of(release, by)
-    column = next(column for column in release.schema.columns if column.name == by)
     chosen = without_redundant_levels(release, columns)
     if columns is None:
         chosen = [feature for feature in chosen if feature not in levels.features]
@@ -540,7 +539,7 @@ def lda(
     test = _wilks(moments, indices, groups, standardized)
     return LinearDiscriminant(
         by=by,
-        classes=tuple(column.levels) if isinstance(column, Categorical) else (False, True),
+        classes=levels_of(grouping_column(release.schema, by)),
         class_names=levels.names,
         priors=priors,
         known_share=known_share,

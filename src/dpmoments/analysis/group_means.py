@@ -55,8 +55,8 @@ from dpmoments.base.errors import InputTypeError, InputValueError, listed, meant
 from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, bordered
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.repair import Repair
-from dpmoments.schema.columns import Boolean, Categorical
-from dpmoments.schema.constraints import not_a_grouping_column, unknown_grouping_column
+from dpmoments.schema.columns import Categorical
+from dpmoments.schema.constraints import grouping_column
 from dpmoments.schema.dates import Date
 
 # Columns that sort rows into groups: the levels of a categorical, and the two of a Boolean.
@@ -75,20 +75,11 @@ class Levels:
     @classmethod
     def of(cls, release: Moments, name: str) -> Levels:
         """Return the groups of a column."""
-        sorting = []
-        for column, features in columns_with_indices(release):
-            if isinstance(column, Categorical | Boolean):
-                sorting.append(column.name)
-            if column.name == name:
-                indices = list(features)
-                if isinstance(column, Categorical):
-                    return cls(name, column.feature_names, indices, np.eye(len(indices) + 1)[1:])
-                if isinstance(column, Boolean):
-                    return cls(name, (f"{name}=false", f"{name}=true"), indices, np.array([[1.0, -1.0], [0.0, 1.0]]))
-        for column in release.schema.columns:
-            if column.name == name:
-                raise not_a_grouping_column(column, sorting)
-        raise unknown_grouping_column(name, sorting)
+        column = grouping_column(release.schema, name)
+        [features] = [list(own) for each, own in columns_with_indices(release) if each.name == name]
+        if isinstance(column, Categorical):
+            return cls(name, column.feature_names, features, np.eye(len(features) + 1)[1:])
+        return cls(name, (f"{name}=false", f"{name}=true"), features, np.array([[1.0, -1.0], [0.0, 1.0]]))
 
     def chosen(self, names: Sequence[str]) -> Levels:
         """Select groups by full name or by level."""

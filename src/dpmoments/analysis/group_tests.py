@@ -213,7 +213,7 @@ def t_test(
     sums = GroupSums.of(release, feature, every)
     pair = [every.names.index(name) for name in two.names]
     means = means_by(release, by, [target], level, tested=False)
-    index = next(index for index, names in enumerate(means.differences.pairs) if names == two.names)
+    index = means.differences.pairs.index(two.names)
     statistic, degrees, parts, p_value = _tested(sums, pair)
     difference = float(means.differences.difference[0, index])
     low, high = (float(bound[feature]) for bound in release.schema.feature_bounds)
