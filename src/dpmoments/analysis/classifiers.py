@@ -790,7 +790,7 @@ def _variances(schema: Schema, described: Sequence[Any], priors: FloatArray, ind
     pooled = np.divide(
         (weights * np.where(hidden, 0.0, deviations) ** 2).sum(axis=0),
         total,
-        out=np.asarray((upper - lower) ** 2 / 12.0),
+        out=(upper - lower) ** 2 / 12.0,
         where=total > 0.0,
     )
     return np.where(hidden, pooled, deviations**2)

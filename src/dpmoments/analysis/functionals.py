@@ -60,7 +60,7 @@ class LocalMoments:
         if release.noisy_sum is None and not about_zero:
             raise needs_mean()
         n_rows, encoding = float(release.sample_size), release.encoding
-        total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else np.asarray(release.noisy_sum)
+        total = np.zeros(len(release.feature_names)) if release.noisy_sum is None else release.noisy_sum
         mean = total / n_rows
         origin = encoding.offset if release.center is None else encoding.decode_mean(release.center)
         location, unit = origin + encoding.scale * mean, encoding.scale.copy()
@@ -68,7 +68,7 @@ class LocalMoments:
         kept = list(as_they_are)
         location[kept], unit[kept], shift[kept], stretch[kept] = 0.0, 1.0, origin[kept], encoding.scale[kept]
         count = n_rows if release.noisy_count is None else release.noisy_count
-        released = bordered(count, total, np.asarray(release.noisy_gram))
+        released = bordered(count, total, release.noisy_gram)
         units = np.append(1.0, stretch)
         moments = released * np.outer(units, units)
         moments[1:] += np.outer(shift, moments[0])

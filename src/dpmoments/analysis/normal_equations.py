@@ -410,7 +410,7 @@ class NormalEquations:
         return self.unrefuted if self.repaired is None else self.repaired
 
     @cached_property
-    @unless_beyond_floating_point(lambda equations: np.asarray(equations.solution))
+    @unless_beyond_floating_point(lambda equations: equations.solution)
     def unrefuted(self) -> FloatArray:
         """The β nearest to ``toward`` that the release does not refute."""
         # It is in every interval before repair, and the solution if the delta method holds.

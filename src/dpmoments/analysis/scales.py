@@ -280,17 +280,12 @@ class FactorAnalysis(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         shares = ", ".join(f"{100.0 * share:.3g} %" for share in self.get_factor_variance()[1])
-        limit = _AT_LIMIT if self.at_limit else ""
-        hidden = (
-            ""
-            if np.isfinite(self.estimates.value).all()
-            else "Loadings that noise hides are not estimable: use fewer factors or items."
-        )
+        hidden = "Loadings that noise hides are not estimable: use fewer factors or items."
         return (
             f"share of the variance: {shares}",
             f"in brackets: {100.0 * self.level:.6g} % intervals",
-            limit,
-            hidden,
+            _AT_LIMIT if self.at_limit else "",
+            "" if np.isfinite(self.estimates.value).all() else hidden,
             self.warning,
         )
 

@@ -179,7 +179,7 @@ def synthetic_rows(
         exactly = mean + math.sqrt(n_rows - 1.0) * (orthonormal - orthonormal.mean(axis=0)) @ root.T
         return _stated(pa.table(dict(zip(release.feature_names, exactly.T, strict=True))), release, seed, format)
     blocks, drawn = _blocks(release)
-    target = np.asarray(release.covariance)[np.ix_(drawn, drawn)]
+    target = release.covariance[np.ix_(drawn, drawn)]
     root, offsets = _calibrated(blocks, target, np.random.default_rng([0, 0]))
     result = np.zeros((n_rows, len(drawn)))
     latents = rng.standard_normal((n_rows, len(root))) @ root.T
