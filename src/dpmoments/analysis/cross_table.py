@@ -435,8 +435,10 @@ def _feasible_counts(release: Moments, first: Levels, second: Levels) -> Integer
     # no cell is quite 0, so that every margin can be met
     fitted = np.maximum(crossed + np.outer(p, q), _MIN * np.outer(p, q)) * release.sample_size
     for _ in range(_ROUNDS):
-        fitted = fitted * _ratio(across, fitted.sum(axis=1))[:, None]
-        fitted = fitted * _ratio(down, fitted.sum(axis=0))[None, :]
+        for axis, wanted in ((1, across), (0, down)):
+            actual = fitted.sum(axis=axis)
+            ratio = np.divide(wanted, actual, out=np.ones(len(wanted)), where=actual > 0.0)
+            fitted = fitted * np.expand_dims(ratio, axis)
     return _rounded_to_margins(fitted, across, down)
 
 
@@ -464,10 +466,6 @@ def _rounded_to_margins(counts: FloatArray, across: IntegerArray, down: IntegerA
     whole: IntegerArray = floor.astype(np.int64) + one + more - fewer
     whole.setflags(write=False)
     return whole
-
-
-def _ratio(wanted: IntegerArray, actual: FloatArray) -> FloatArray:
-    return np.divide(wanted, actual, out=np.ones(len(wanted)), where=actual > 0.0)
 
 
 # Contingency tables of noisy counts: margins, shares, intervals, and a test of independence.

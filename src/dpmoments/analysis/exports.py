@@ -18,20 +18,14 @@ from dpmoments.base.values import FloatArray
 PROGRAMS = ("lavaan", "stata", "spss")
 
 
-def _pairs(k: int) -> list[tuple[int, int]]:
-    """Return the lower triangle, column by column."""
-    return [(row, column) for column in range(k) for row in range(column, k)]
-
-
 def _gradients(k: int) -> tuple[FloatArray, FloatArray]:
     """Return the gradients of means and of covariances, in the order of lavaan."""
-    pairs = _pairs(k)
-    of_mean, of_covariance = np.zeros((k + len(pairs), k)), np.zeros((k + len(pairs), k, k))
-    of_mean[np.arange(k), np.arange(k)] = 1.0
-    for at, (i, j) in enumerate(pairs, start=k):
-        of_covariance[at, i, j] += 0.5
-        of_covariance[at, j, i] += 0.5
-    return of_mean, of_covariance
+    column, row = np.triu_indices(k)  # of the lower triangle, column by column
+    at = np.arange(k, k + len(row))
+    of_covariance = np.zeros((k + len(row), k, k))
+    of_covariance[at, row, column] += 0.5
+    of_covariance[at, column, row] += 0.5
+    return np.eye(k + len(row), k), of_covariance
 
 
 @in_floating_point
@@ -119,8 +113,8 @@ def covariance_draws(
     rng = np.random.default_rng([seed, 2])
     changes = rng.standard_normal((n_draws, len(values))) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
     means, covariances = errors.mean + changes[:, :k], np.zeros((n_draws, k, k))
-    for at, (i, j) in enumerate(_pairs(k), start=k):
-        covariances[:, i, j] = covariances[:, j, i] = errors.covariance[i, j] + changes[:, at]
+    column, row = np.triu_indices(k)
+    covariances[:, row, column] = covariances[:, column, row] = errors.covariance[row, column] + changes[:, k:]
     for draw in range(n_draws):
         covariances[draw] = semidefinite(covariances[draw])
     return means, covariances

@@ -588,14 +588,9 @@ def tetrachoric(release: Moments, columns: Sequence[str], *, level: float = 0.95
         raise InputValueError("a correlation is of two features: name two at least")
 
     def correlation(mean: FloatArray, covariance: FloatArray) -> FloatArray:
-        both = covariance[0, 1] + mean[0] * mean[1]
-        return np.array(
-            [
-                scipy.optimize.brentq(
-                    lambda r: _both_below(float(mean[0]), float(mean[1]), r) - both, -1.0 + 1e-9, 1.0 - 1e-9, xtol=1e-13
-                )
-            ]
-        )
+        (p, q), both = mean.tolist(), covariance[0, 1] + mean[0] * mean[1]
+        root = scipy.optimize.brentq(lambda r: _both_below(p, q, r) - both, -1.0 + 1e-9, 1.0 - 1e-9, xtol=1e-13)
+        return np.array([root])
 
     parts, names = [], []
     for at, first in enumerate(chosen):
