@@ -96,10 +96,10 @@ class MomentErrors:
         every = np.arange(k)
         on_mean[every, 0, every + 1] = on_mean[every, every + 1, 0] = unit / (2.0 * n)
         of_pair = np.outer(unit, unit) / n
-        for i, j in zip(*np.tril_indices(k), strict=True):
-            on_covariance[i, j, i + 1, j + 1] += of_pair[i, j] / 2.0
-            on_covariance[i, j, j + 1, i + 1] += of_pair[i, j] / 2.0
-            on_covariance[i, j, 0, 0] -= covariance[i, j] / n
+        row, column = np.tril_indices(k)
+        on_covariance[row, column, row + 1, column + 1] += of_pair[row, column] / 2.0
+        on_covariance[row, column, column + 1, row + 1] += of_pair[row, column] / 2.0
+        on_covariance[row, column, 0, 0] -= covariance[row, column] / n
 
         # a share decides a variance, and shares of two levels of a column their covariance
         share = variances.of_share[chosen]

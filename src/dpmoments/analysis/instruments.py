@@ -389,23 +389,20 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
     inside, outside = (part.strip() for part in found[0])
     exogenous = re.sub(r"(\+\s*)?" + _BRACKETS.pattern, "", formula).rstrip(" +")
     exogenous += " 1" if exogenous.rstrip().endswith("~") else ""
-    release, _ = Regressors.read(release, f"{exogenous} + {inside} + {outside}", None, None, None)
+    release, _ = Regressors.read(release, f"{exogenous} + {inside} + {outside}")
 
     law = release.noise
     if law is None:
         raise InputValueError(
             "the mechanism does not state its noise, which instruments need: release with another mechanism"
         )
-
-    def features_of(text: str) -> Regressors:
-        return Regressors.read(release, text, None, None, None)[1]
-
-    with_endogenous, with_instruments = features_of(f"{exogenous} + {inside}"), features_of(f"{exogenous} + {outside}")
+    _, with_endogenous = Regressors.read(release, f"{exogenous} + {inside}")
+    _, with_instruments = Regressors.read(release, f"{exogenous} + {outside}")
     if not with_endogenous.intercept:
         raise InputValueError(
             f"the formula {shown(formula)} has no constant, which the moment conditions are about: leave '0 +' out"
         )
-    plain = () if exogenous.rstrip().endswith("1") else features_of(exogenous).features
+    plain = () if exogenous.rstrip().endswith("1") else Regressors.read(release, exogenous)[1].features
     endogenous = [feature for feature in with_endogenous.features if feature not in plain]
     excluded = [feature for feature in with_instruments.features if feature not in plain]
     if both := set(endogenous) & set(excluded):
@@ -450,11 +447,11 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
     value = units @ coefficients
     value[0] += zero[-1]
     of_noise, of_rows = (np.maximum(np.diag(units @ part @ units.T), 0.0) for part in (privacy, sampling))
-    names = ["(intercept)", *(release.feature_names[index] for index in (*plain, *endogenous))]
 
     def named(some: Sequence[int]) -> tuple[str, ...]:
         return tuple(release.feature_names[index] for index in some)
 
+    names = ["(intercept)", *named([*plain, *endogenous])]
     estimates = estimates_of_errors(
         names,
         value,

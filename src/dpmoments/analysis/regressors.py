@@ -35,9 +35,9 @@ class Regressors:
         cls,
         release: Moments,
         target: str,
-        features: Sequence[str] | None,
-        intercept: bool | None,
-        reference: Sequence[str] | Mapping[str, str | int] | None,
+        features: Sequence[str] | None = None,
+        intercept: bool | None = None,
+        reference: Sequence[str] | Mapping[str, str | int] | None = None,
     ) -> tuple[Moments, Regressors]:
         """Find the features of a formula, or named ones, and the release that has its terms."""
         if not isinstance(target, str):
