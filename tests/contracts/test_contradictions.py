@@ -129,7 +129,7 @@ def test_ten_thousand_rows_do_not_contradict_each_other(tmp_path: Path) -> None:
     [
         (correlation_module.correlations, "1.0), result, np.nan", "1.0), result + 0.2, np.nan"),
         (correlation_module._Errors.p_values, "far, privacy", "0.9 * far, privacy"),
-        (correlation_module.Correlations._verdicts, "+ self.upper[first, second]", "- 2.0 * self.upper[first, second]"),
+        (correlation_module.Correlations._verdicts, "+ self.upper[pairs]", "- 2.0 * self.upper[pairs]"),
         (description_module.described, "np.sqrt(np.where(", "1.01 * np.sqrt(np.where("),
         (description_module._describe_values, "cell for cell", "f'{cell}123' if '.' in cell else cell for cell"),
         (contrasts.estimate_columns, "names[1], errors=step", "names[1], errors=1e-3 * step"),
