@@ -505,21 +505,29 @@ def test_the_noise_of_correlations_alone_is_that_of_the_table() -> None:
     np.testing.assert_array_equal(correlation_noise(release, range(4)), noise)
 
 
+NORMAL = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=1.0)
+
+
 def cells_below(draws: int) -> tuple[float, float]:
     """Share of the limits of unclear cells that hold, and of tables in which an empty cell is a number."""
     exact = np.array([[700.0, 250.0, 30.0, 12.0, 5.0], [0.0, 0.0, 0.0, 0.0, 0.0]])
-    law = NoiseLaw.additive(GaussianCells(), 2, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=1.0)
     held, hidden, found = 0, 0, 0
     for seed in range(draws):
         noisy = exact + 6.0 * np.random.default_rng(seed).standard_normal(exact.shape)
         counts = np.maximum(np.round(noisy), 0.0).astype(int)
-        limits = cross_table.counts_below(noisy, np.full(exact.shape, 6.0), counts, law)
+        limits = cross_table.counts_below(noisy, np.full(exact.shape, 6.0), counts, NORMAL)
         below = limits > 0
         assert not below[0, :2].any()
         assert (counts < limits)[below].all()
         held, hidden = held + int((exact < limits)[below].sum()), hidden + int(below.sum())
         found += int((~below[1]).any())
     return held / hidden, found / draws
+
+
+def test_a_cell_without_noise_has_no_limit_however_small_the_noise_of_others() -> None:
+    noisy = np.array([0.0, 0.1, 3.0])
+    limits = cross_table.counts_below(noisy, np.array([0.0, 0.5, 0.0]), noisy.astype(int), NORMAL)
+    np.testing.assert_array_equal(limits, [0, 2, 0])
 
 
 @pytest.mark.slow

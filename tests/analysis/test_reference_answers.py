@@ -794,6 +794,7 @@ def test_frames_are_indexed_by_every_label() -> None:
     assert means.to_pandas().index[-1] == ("income", "region=east")
     assert release.describe().to_pandas().index.tolist() == list(release.feature_names)
     assert release.correlations().to_pandas().index[0] == ("age", "income")
+    assert likely_classes("scaled", "moved")[0].to_pandas().index.tolist() == ["1", "2"]
 
 
 def write() -> None:

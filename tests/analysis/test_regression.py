@@ -322,6 +322,16 @@ def test_every_level_has_the_same_penalty() -> None:
     assert np.abs(apart.predict(encoded[:, set_apart]) - reference.predict(encoded[:, others])).max() > 0.01
 
 
+def test_a_level_that_all_rows_have_is_a_constant_with_a_penalty() -> None:
+    """Without an intercept two of them share the constant: each has half of it, and so half the penalty."""
+    rows = {"income": np.full(1000, 50_000.0), "unit": ["kg"] * 1000, "state": ["done"] * 1000}
+    columns = dpm.Numeric("income", 0, 150_000), dpm.Categorical("unit", ["kg"]), dpm.Categorical("state", ["done"])
+    release = dpm.release(pd.DataFrame(rows), dpm.Schema(*columns), **UNLIMITED)
+    both = release.ridge("income", ["unit=kg", "state=done"], intercept=False, alpha=0.2)
+    one = release.ridge("income", ["unit=kg"], intercept=False, alpha=0.1)
+    np.testing.assert_allclose(both.coefficients, one.coefficients)
+
+
 @pytest.mark.slow
 def test_rare_levels_of_a_ridge_are_average_ones() -> None:
     frame, schema = registered()

@@ -631,7 +631,7 @@ def partial_correlation(release: Moments, columns: Sequence[str] | None = None, 
         unit, middle = deviation / (1.0 - inside**2), np.arctanh(inside)
         half = deviations_for(level, law, privacy, sampling) * unit
         lower, upper = np.tanh(middle - half), np.tanh(middle + half)
-        size = np.divide(np.abs(middle), unit, out=np.where(middle != 0.0, np.inf, 0.0), where=unit > 0.0)
+        size = np.divide(np.abs(middle), unit, out=np.full_like(unit, np.inf), where=unit > 0.0)
         p_value = p_values(size, privacy, sampling, law)
         p_value = _p_by_student(p_value, result, np.full_like(result, on_scale), privacy, law)
         result = np.where(estimable(lower, upper, -1.0, 1.0), inside, np.nan)
