@@ -158,6 +158,10 @@ def test_numbers_are_rounded_to_their_errors() -> None:
             (1e-9, 1e-9, "1.0e-09"),
             (0.4999974, 9.1e-8, "0.49999740"),
             (1.234e-7, 2e-7, "0.00000012"),
+            (1.234e-7, 2e-8, "0.00000012"),
+            (8e-8, 2e-8, "8.0e-08"),
+            (1e-7, 2e-8, "0.00000010"),
+            (-0.4999974, 9.1e-8, "-0.49999740"),
             (1.1e15, 1e3, "1.1e+15"),
         ),
         *((9.9e14, 1e14, "990,000,000,000,000"), (5e20, 1e16, "5e+20"), (38.5123, -1.0, "38.512")),
@@ -377,6 +381,9 @@ def test_groups_have_their_own_variances_where_products_are_released() -> None:
         own = [x[mask].var() / (mask.sum() - 1.0) for mask in members]
         np.testing.assert_allclose(sums.unit**2 * sums.sampling_variances, own, rtol=1e-6)
         assert sums.unit**2 * sums.total_variance == pytest.approx(x.var())
+    # noise makes the error's degrees of freedom no more than those of both groups
+    noisy = drawn(template(schema, "gaussian", rho=0.1), rows, None)
+    assert noisy.t_test("x", "flag").degrees == pytest.approx(n - 2)
     pooled = group_means.GroupSums.of(release, schema.feature_names.index("other"), levels)
     counts = np.array([(g == level).sum() for level in range(3)])
     share = np.array([0.5, counts[1] + 0.5, 0.5]) / (counts + 1.0)

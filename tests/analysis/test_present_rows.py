@@ -81,6 +81,10 @@ def test_without_noise_cross_tables_are_of_the_rows_that_have_both_values(seeds:
     assert found.n_rows == exact.sum() == found.counts.sum()
     assert np.abs(found.counts - exact).max() <= 0.02 * exact.sum()  # margins are those of each column's own rows
     assert found.statistic == pytest.approx(scipy.stats.chi2_contingency(exact, correction=False)[0], rel=1e-3)
+    cells = np.array([exact[0], exact[1:].sum(axis=0)])
+    _, lower, upper = noiseless(*tables).odds_ratio("smoker", "kind=a")["oddsratio"]
+    woolf = 1.96 * np.sqrt((1.0 / cells).sum())
+    assert np.log(upper / lower) / 2.0 == pytest.approx(woolf, rel=0.05)
 
 
 @pytest.mark.slow
