@@ -38,6 +38,15 @@ def test_without_a_mean_it_is_about_zero() -> None:
     assert not found.mean.any()
 
 
+def test_columns_that_do_not_vary_keep_their_units_and_have_no_partial_correlations() -> None:
+    columns = dpm.Numeric("a", -5, 25), dpm.Numeric("b", -9, 5), dpm.Numeric("c", -2, 3)
+    values = np.where([True, False, False], table(), [0.0, -2.0, 0.5])
+    found = dpm.release(values, dpm.Schema(*columns), epsilon=1e13, insecure_seed=0, repair="none")
+    np.testing.assert_allclose(found.pca(scaling="correlation").scale, [values[:, 0].std(), 1.0, 1.0], rtol=1e-6)
+    assert np.isnan(found.partial_correlation().correlation).all()
+    assert found.partial_correlation().feature_names == ("a", "b", "c")
+
+
 def test_components_are_orthonormal_under_noise() -> None:
     found = released(epsilon=0.5, repair="auto").pca(scaling="bounds")
     np.testing.assert_allclose(found.components @ found.components.T, np.eye(3), atol=1e-12)

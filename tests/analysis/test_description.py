@@ -41,6 +41,14 @@ def test_with_mean_and_count() -> None:
     assert lines[len(FEATURES) + 2].startswith("± noise")
 
 
+def test_a_card_cuts_long_names_of_features() -> None:
+    name, table = "income of the household before taxes in the year before", np.full((500, 1), 0.3)
+    release = dpm.release(table, dpm.Schema(dpm.Numeric(name, 0, 1)), epsilon=1.0, insecure_seed=0)
+    card = release._repr_html_()
+    assert f">{name[:47]}…</td>" in card
+    assert f"{name}</td>" not in card
+
+
 def test_without_a_law_of_the_noise() -> None:
     biased = dpm.mechanisms.JohnsonLindenstrauss(subtract_padding=False)
     found = described(mechanism=biased, delta=1e-6)

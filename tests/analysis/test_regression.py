@@ -322,6 +322,15 @@ def test_every_level_has_the_same_penalty() -> None:
     assert np.abs(apart.predict(encoded[:, set_apart]) - reference.predict(encoded[:, others])).max() > 0.01
 
 
+def test_columns_that_are_one_need_a_penalty() -> None:
+    age = np.random.default_rng(0).uniform(20.0, 80.0, (500, 1))
+    columns = (dpm.Numeric(name, 0, 100) for name in ("age", "years", "score"))
+    release = dpm.release(np.hstack([age, age, 0.5 * age]), dpm.Schema(*columns), **UNLIMITED)
+    with refused("the system is singular at alpha"):
+        release.ridge("score", alpha=0.0)
+    np.testing.assert_allclose(release.ridge("score", alpha=1e-6).coefficients, 0.25, rtol=1e-3)
+
+
 def test_a_level_that_all_rows_have_is_a_constant_with_a_penalty() -> None:
     """Without an intercept two of them share the constant: each has half of it, and so half the penalty."""
     rows = {"income": np.full(1000, 50_000.0), "unit": ["kg"] * 1000, "state": ["done"] * 1000}
