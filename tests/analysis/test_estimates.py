@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import ndtri
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, multivariate_normal, norm
 
 import dpmoments as dpm
-from dpmoments.analysis import estimate, instruments
+from dpmoments.analysis import estimate, instruments, scales
 from dpmoments.analysis.confidence import error_rate
 from support.drawn_releases import drawn, planted, template
 
@@ -405,3 +405,16 @@ def test_cohens_d_covers() -> None:
         low, high = found.cohen_d_interval
         squares.append(((low + high) / 2.0 - truth) ** 2 / ((high - low) / (2.0 * Z)) ** 2)
     assert 0.65 < np.mean(squares) < 1.4
+
+
+@pytest.mark.parametrize("name", estimate.SCALES)
+def test_the_slope_of_a_scale_is_its_derivative(name: str) -> None:
+    scale, x, step = estimate.SCALES[name], np.array([0.2, 0.7]), 1e-6
+    np.testing.assert_allclose(scale.slope(x), (scale.of(x + step) - scale.of(x - step)) / (2.0 * step), rtol=1e-6)
+    np.testing.assert_allclose(scale.back(scale.of(x)), x)
+
+
+@pytest.mark.parametrize(("p", "q", "r"), [(0.05, 0.9, 0.6), (0.02, 0.1, -0.4), (0.97, 0.8, 0.3)])
+def test_two_normals_are_below_their_quantiles_as_often_as_scipy_says(p: float, q: float, r: float) -> None:
+    expected = multivariate_normal.cdf([ndtri(p), ndtri(q)], cov=[[1.0, r], [r, 1.0]])
+    assert scales._both_below(p, q, r) == pytest.approx(expected, abs=1e-7)
