@@ -11,7 +11,6 @@ from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.audit.replay import Recorder
-from dpmoments.mechanisms.means import base
 from dpmoments.mechanisms.means.base import BoundedSums, GaussianSumsPlan, KNormSumsPlan
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
@@ -141,9 +140,8 @@ def test_the_stated_noise_is_that_of_the_mean(budget: dict[str, Any]) -> None:
 
     values = np.random.default_rng(1).uniform(-1, 1, (400, 4)) ** 2
     assert within(z_squares(values, **budget))
-    stated = KNormSumsPlan.sum_deviations.fget if "epsilon" in budget else base._CountAndSums.mean
-    faulty = ("return ", "return 0.7 * ") if "epsilon" in budget else ("scale / n_rows", "0.7 * scale / n_rows")
-    with planted(stated, *faulty):
+    plan = KNormSumsPlan if "epsilon" in budget else GaussianSumsPlan
+    with planted(plan.sum_deviations.fget, "return ", "return 0.7 * "):
         assert not within(z_squares(values, **budget))
 
 

@@ -215,7 +215,7 @@ def test_the_noise_distribution_is_that_of_the_draws(law: str, scale: float, ste
     assert noise.standard_deviation == pytest.approx(math.sqrt(together @ sums**2), rel=1e-4)
     for level in (0.5, 0.95, 0.999):
         half = noise.half_width(level)
-        within = float(together[np.abs(sums) <= half + 1e-9].sum())
+        within = float(together[np.abs(sums) <= half + (fine - step) / 2.0 + 1e-9].sum())
         assert within >= level - 1e-3
         assert float(together[np.abs(sums) <= half - 1.01 * fine - noise.standard_deviation / 500].sum()) < level
 

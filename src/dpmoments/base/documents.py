@@ -203,7 +203,11 @@ def publish(temporary: Path, path: Path, *, overwrite: bool = False) -> None:
             raise
         except OSError:  # a file system without hard links: the name is taken first, by one process alone
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            os.replace(temporary, path)
+            try:
+                os.replace(temporary, path)
+            except BaseException:
+                path.unlink()  # an empty file with the name would keep the next attempt from it
+                raise
     with suppress(OSError):  # the new name survives a power cut, on systems that can flush a folder
         _flush(path.parent, os.O_RDONLY)
 

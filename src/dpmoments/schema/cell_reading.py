@@ -380,7 +380,7 @@ def gather(cells: Any, read: Callable[[Any], npt.NDArray[Any]], null: Any) -> np
     Of a dictionary array, it reads the dictionary only.
     """
     parts = []
-    for part in cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
+    for part in cells.chunks or [pa.nulls(0, cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]:
         chunk = pc.run_end_decode(part) if pa.types.is_run_end_encoded(part.type) else part
         if not pa.types.is_dictionary(chunk.type):
             parts.append(read(chunk))
@@ -452,7 +452,7 @@ def unit_ids(cells: Any, column: str) -> Any:
         if isinstance(cells, np.ndarray):
             result = read_objects(cells, _object_id, _NO_ID)
             return pa.array([cell or None for cell in result], pa.large_binary())
-        chunks = cells.chunks or [pa.array([], cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]
+        chunks = cells.chunks or [pa.nulls(0, cells.type)] if isinstance(cells, pa.ChunkedArray) else [cells]
         read = [_chunk_ids(chunk, column) for chunk in chunks]
         return read[0] if len(read) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *read])
     raise InputTypeError(
