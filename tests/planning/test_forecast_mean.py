@@ -173,6 +173,12 @@ def test_what_cannot_be_is_refused(given: dict[str, Any], code: str) -> None:
         dpm.forecast_mean(SCHEMA, **(dict(n_rows=100, rho=0.5) | given))
 
 
+def test_a_column_that_no_mean_only_release_takes_has_no_forecast() -> None:
+    schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 10, "available"))
+    with refused("which needs the number of present values", names="'income'"):
+        dpm.forecast_mean(schema, n_rows=100, rho=0.5)
+
+
 def test_an_assumption_for_some_features_alone_needs_a_scale_for_the_others() -> None:
     with refused("give scale, for those, or all of them", names="'x1'"):
         dpm.forecast_mean(dpm.Schema.unbounded(2), n_rows=100, rho=0.5, standard_deviation={"x0": 1.0})

@@ -30,7 +30,7 @@ from dpmoments.planning.forecast_table import ByMechanism, Forecast, ForecastRow
 from dpmoments.planning.typical_table import TypicalTable, checked_guesses
 from dpmoments.privacy.budget import AskedPrivacy, PrivacyBudget, PrivacyRequest, takes_request
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-from dpmoments.schema.constraints import require_unweighted, schema_of_tables
+from dpmoments.schema.constraints import require_no_available, require_unweighted, schema_of_tables
 from dpmoments.schema.goals import Goal, checked_goals
 from dpmoments.schema.schema import Schema
 
@@ -446,7 +446,8 @@ def forecast_mean(
     Raises
     ------
     ValueError
-        If the budget, number of rows, a standard deviation or the privacy unit is invalid, or a feature is unknown.
+        If the budget, number of rows, a standard deviation or the privacy unit is invalid, a feature is unknown, or a
+        column has ``missing="available"``, which no mean-only release takes.
     TypeError
         If the privacy unit is not a :class:`dpmoments.PrivacyUnit`.
 
@@ -467,6 +468,7 @@ def forecast_mean(
     """
     require_row_count(n_rows)
     request = PrivacyRequest.of_options(asked, schema)
+    require_no_available(schema)
     require_unweighted(schema)
     shape = MomentShape.of(schema, mean=True, n_rows=n_rows if request.neighbors.table_size_is_public else None)
     names, units = schema.feature_names, schema.encoding(mean=True).scale
