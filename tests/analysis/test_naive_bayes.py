@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from typing import Any
 
@@ -106,6 +107,21 @@ def test_noise_makes_it_no_surer_and_a_lost_class_is_never_predicted() -> None:
         assert noisy.classes[index] not in noisy.predict(frame())
     assert "never predicted" in str(noisy) or (noisy.priors > 0.0).all()
     json.dumps(noisy.to_dict(), allow_nan=False)
+
+
+def test_classes_of_weighted_rows_are_lost_by_the_noise_on_their_effective_number() -> None:
+    """The number of rows itself has other noise, of which two SDs would hide both classes."""
+    weight = dpm.SamplingWeight("weight", upper=100, design_effect=1.3)
+    schema = dpm.Schema(dpm.Categorical("kind", ["a", "b"]), dpm.Numeric("size", 0, 10), weight)
+    table = frame()[frame()["kind"] != "c"]
+    weighted = dpm.release_groups(table, schema, by="kind", epsilon=0.05, insecure_seed=2)
+    counts = np.array([float(release.noisy_count or 0.0) for release in weighted.values()])
+    laws = [release.noise for release in weighted.values()]
+    noise = np.sqrt([math.nan if law is None else law.count_variance for law in laws])
+    of_rows = np.array([release.rows_noise or 0.0 for release in weighted.values()])
+    assert (2.0 * noise < counts).all()
+    assert (counts < 2.0 * of_rows).all()
+    np.testing.assert_allclose(weighted.naive_bayes().priors, counts / counts.sum())
 
 
 @pytest.mark.long

@@ -750,7 +750,8 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
     is_share = is_level | np.array([isinstance(column, Boolean) for column in chosen for _ in column.feature_names])
     described = [describe(release) for release in groups.values()]
     counts = np.array([float(release.noisy_count or 0.0) for release in groups.values()])
-    errors = np.array([release.rows_noise or 0.0 for release in groups.values()])
+    laws = [release.noise for release in groups.values()]  # of weighted rows, the count is the effective number
+    errors = np.array([0.0 if law is None else math.sqrt(law.count_variance) for law in laws])
     priors = np.where(counts > np.maximum(_LOST_COUNT * errors, 0.5), counts, 0.0)
     known_share = float(priors.sum() / max(np.maximum(counts, 0.0).sum(), 1.0))
     if not priors.any():
