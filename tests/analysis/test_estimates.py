@@ -185,6 +185,17 @@ def test_a_set_of_weak_instruments_is_unbounded_and_says_so() -> None:
     assert answer.weak
     assert "weak instruments" in answer.verdict
     assert any(not np.isfinite(end) for piece in answer.anderson_rubin_set() for end in piece)
+
+
+def test_a_set_is_stated_if_noise_leaves_a_sum_of_squares_below_zero() -> None:
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 1) for name in ("x", "y", "z")))
+    rows = pd.DataFrame(np.random.default_rng(0).uniform(0.0, 1.0, (100, 3)), columns=["x", "y", "z"])
+    with pytest.warns(dpm.ReleaseWarning, match="Too few rows"):
+        released = dpm.release(rows, schema, epsilon=0.05, mechanism="laplace", insecure_seed=1)
+    answer = released.iv("y ~ [x ~ z]")
+    squares = np.diag(answer.equations.moments)[[answer.equations.target, answer.equations.regressors[-1]]]
+    assert squares.prod() < 0.0
+    assert answer.anderson_rubin_set() == ((-np.inf, np.inf),)
     assert "∞" in str(answer)
 
 

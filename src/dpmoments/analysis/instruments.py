@@ -270,7 +270,8 @@ class InstrumentalVariables(Answer):
             )
         equations = self.equations
         at = equations.regressors[-1]
-        size = math.sqrt(equations.moments[equations.target, equations.target] / equations.moments[at, at])
+        # noise may leave a sum of squares below 0
+        size = math.sqrt(abs(equations.moments[equations.target, equations.target] / equations.moments[at, at]))
         limit = float(scipy.special.chdtri(len(equations.instruments) - equations.n_exogenous, error_rate(level)))
 
         one, other = np.zeros(len(equations.moments)), np.zeros(len(equations.moments))
