@@ -143,7 +143,7 @@ def fault_of(run: Run) -> str | None:
         try:
             release = run()
         except Exception as error:
-            return f"drew noise, and raised {error!r}" if any(run.spent for run in record) else None
+            return f"drew noise, and raised {error!r}" if any(run.privacy_filter.spent for run in record) else None
         try:
             read(release)
         except Exception as error:
