@@ -33,7 +33,7 @@ MAY_IMPORT_ROWS = {"rows", "mechanisms", "papers", "spending", "audit", "plannin
 """The privilege to see records."""
 SEES_NO_ROW = {"dpmoments.audit.verification", "dpmoments.papers.metrics"}
 """Files of these packages without it."""
-SAMPLERS = {"dpmoments.noise", "dpmoments.privacy.sampling", "dpmoments.papers.sphere"}
+SAMPLERS = {"dpmoments.noise", "dpmoments.privacy.sampling", "dpmoments.papers.sampling", "dpmoments.papers.sphere"}
 """What draws noise; ``moments`` computes with its laws."""
 MAY_IMPORT_NOISE = {
     "dpmoments.noise",
@@ -43,7 +43,6 @@ MAY_IMPORT_NOISE = {
     "dpmoments.audit",
 }
 """The privilege to draw noise, which everything else asks the privacy filter for."""
-SAMPLING = ("dpmoments.privacy.sampling", "dpmoments.papers.sampling")
 INSIDE_THE_FILTER = {"_generator", "_answer", "_draws", "_allowance", "_closed"}
 FILTER_CLASSES = {"PrivacyFilter", "GroupFilter", "Recorder", "Replayer"}
 IMAGINED = "dpmoments.spending.imagined"
@@ -215,8 +214,7 @@ def import_faults(module: str, source: str, known: Mapping[str, str] = SOURCES) 
             continue
         if part_of(name) == "rows" and (part not in MAY_IMPORT_ROWS or module in SEES_NO_ROW):
             yield f"{module} imports {name}: only {', '.join(sorted(MAY_IMPORT_ROWS))} see records"
-        draws = name in SAMPLERS or name in SAMPLING
-        if draws and not any(within(module, allowed) for allowed in MAY_IMPORT_NOISE):
+        if name in SAMPLERS and not any(within(module, allowed) for allowed in MAY_IMPORT_NOISE):
             yield f"{module} imports {name}: only {', '.join(sorted(MAY_IMPORT_NOISE))} draw noise"
         if floor_of(name) > floor_of(module):
             yield f"{module} imports {name}, which stands on a higher floor"
@@ -428,7 +426,7 @@ def test_what_works_on_releases_reaches_no_row_and_no_noise(part: str) -> None:
 
 def test_the_parts_are_where_the_rules_look_for_them() -> None:
     assert {part_of(module) for module in SOURCES} >= MAY_IMPORT_ROWS
-    assert {*MAY_IMPORT_NOISE, *MAY_RECORD, *SAMPLING, *SAMPLERS, *LOADS_BY_NAME} <= set(SOURCES)
+    assert {*MAY_IMPORT_NOISE, *MAY_RECORD, *SAMPLERS, *LOADS_BY_NAME} <= set(SOURCES)
     assert len([module for module in SOURCES if part_of(module) == "rows"]) > 10
     assert "dpmoments.rows.rows" in reached("dpmoments.spending.release")
     assert "dpmoments.privacy.sampling" in reached("dpmoments.mechanisms.additive")

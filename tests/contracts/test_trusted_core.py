@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from contracts.test_architecture import REPOSITORY, SAMPLERS, SAMPLING, SOURCES, imports, part_of, reached, within
+from contracts.test_architecture import REPOSITORY, SAMPLERS, SOURCES, imports, part_of, reached, within
 
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 MAX_LINES_OF_CODE = 12_000
@@ -72,7 +72,7 @@ def outside(known: dict[str, str]) -> list[str]:
     found = []
     for module in sorted(reached(RELEASE, known) - trusted):
         taken = imports(module, known[module], known)
-        draws = bool(taken & {*SAMPLERS, *SAMPLING}) or module in {*SAMPLERS, *SAMPLING}
+        draws = bool(taken & SAMPLERS) or module in SAMPLERS
         sees = part_of(module) == "rows" or any(part_of(name) == "rows" for name in taken)
         only_asks = part_of(module) == "mechanisms" or any(within(module, reader) for reader in READERS)
         if draws or (sees and not only_asks and known[module].count("\n") > 10):  # a package's face holds names alone

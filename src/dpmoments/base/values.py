@@ -67,6 +67,8 @@ def largest_first(sizes: FloatArray) -> IntegerArray:
     return np.argsort(-np.ldexp(np.round(mantissas * 2.0**30), exponents), kind="stable")
 
 
+# Conversion to JSON and back.
+
 _MAX_DEPTH = 128
 """Maximum nesting of lists and mappings: whatever is read can be written again."""
 _ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")

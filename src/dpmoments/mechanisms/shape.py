@@ -499,6 +499,9 @@ def _contrast_steps(step: int, k: int) -> tuple[int, ...]:
     return tuple(math.isqrt(step * step // (j * (j + 1))) for j in range(1, k))
 
 
+# What is known of a table before any row is read.
+
+
 @dataclass(frozen=True)
 class MomentShape:
     """Public facts about the moments to release."""

@@ -272,6 +272,8 @@ def _lost(
     return expected + gain @ (difference - expected)[known], prior - gain @ prior[known]
 
 
+# The mechanism: its runs ask for the draws that are joined above.
+
 _SHARE_OF_SCALES, _SHARE_OF_RADIUS = 0.15, 0.06
 _LEAST_SHARE = 0.3
 """Part of these shares that any table pays; the rest grows with the share of singles."""

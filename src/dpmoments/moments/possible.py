@@ -88,6 +88,8 @@ def _fitted(logarithms: FloatArray, alike: float) -> tuple[FloatArray, FloatArra
     return weights, likelihood
 
 
+# The repair: moments of a possible table near noisy ones.
+
 _HALF = 20.0
 """Number of singles at which the spectral repair has half the weight of the two …"""
 _TURN = 0.15

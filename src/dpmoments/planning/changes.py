@@ -161,6 +161,8 @@ class ForecastGoals(Goals):
         return (*super().remarks, said)
 
 
+# Changes that would lower the noise, each planned in full.
+
 _MAX_RATIO = 0.92
 """Maximum remaining fraction of the noise for a change to be listed."""
 _SMALL_DELTA = 1e-9

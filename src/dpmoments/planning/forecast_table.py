@@ -92,6 +92,9 @@ def plot_clear(setting: ReleasePlan, title: str, ax: Axes | None) -> Axes:
     return ax
 
 
+# Forecasts of all mechanisms.
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """Forecast for one mechanism."""

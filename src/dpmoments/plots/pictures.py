@@ -1,4 +1,4 @@
-"""Pictures of associations, eigenvalues and coefficient paths."""
+"""Pictures of relations, of a spectrum, and of the steps that located the rows."""
 
 from __future__ import annotations
 

@@ -364,7 +364,7 @@ def gaussian_epsilon(delta: float, sensitivity: float, noise_scale: float) -> fl
     )
 
 
-_RELATIVE_ERROR = 1e-12
+_QUANTILE_ERROR = 1e-12  # relative, of the normal quantile
 _SMALL = 1.0
 """Limit below which the normal quantile of 1/(1 + e^ε), which is near ½, loses digits."""
 
@@ -386,7 +386,7 @@ def pure_to_gaussian(epsilon: float) -> float:
         half = math.sqrt(2.0) * float(scipy.special.erfinv(math.tanh(0.5 * epsilon)))
     else:
         half = -float(scipy.special.ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
-    return 2.0 * half * (1.0 + _RELATIVE_ERROR)
+    return 2.0 * half * (1.0 + _QUANTILE_ERROR)
 
 
 MIN_COMPOSED_SCALE = 2.0**20

@@ -119,6 +119,8 @@ class PrivacyStatement(Record):
         return Message("unit-is-rows", column=unit.column, missing=unit.missing, kind=kind, **bound)
 
 
+# The receipt: every draw with its loss, checked against the stated cost.
+
 _DRAW = {
     "what": Annotated[Message, ReadBy(lambda value: Message.from_dict(value, QUERIES))],
     "law": dict,

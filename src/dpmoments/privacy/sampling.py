@@ -94,7 +94,7 @@ def insecure_generator(seed: int) -> np.random.Generator:
 
 # Exact discrete Gaussian and discrete Laplace noise on the integers.
 #
-# With a :class:`~dpmoments.privacy.sampling.SecureGenerator` the draws are exact, from bits of the operating system. With any
+# With a ``SecureGenerator`` the draws are exact, from bits of the operating system. With any
 # other generator they are a seeded stand-in for tests (a rounded normal, a
 # difference of two geometrics), and the release is marked not private.
 #
@@ -592,6 +592,8 @@ def _check_size_and_rate(d: int, rate: float) -> None:
     check_at_least("d", d)
     check_positive("rate", rate)
 
+
+# Draws as the filter priced them: by the law, rounded and dithered.
 
 _KEPT_BITS = 30
 # Bits per SD to which floating-point noise is resolved. Uniform integers replace the bits below.

@@ -178,6 +178,8 @@ def _moved(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> list[Any]:
     return _difference(ours, theirs).ravel().tolist()
 
 
+# Sensitivities: each query with the largest distance that one row can make.
+
 # Names of arguments that are tuples of positive numbers, one for each part of a row. All others are numbers.
 _TUPLES = ("weights", "blocks")
 MAX_WEIGHTS = 2**16

@@ -39,7 +39,7 @@ from dpmoments.schema.schema import Schema
 
 # Summaries of rows with sampling weights: exact integer sums of each row times its weight.
 #
-# A weight w is a whole number t from 0 to T = 2^:data:`~dpmoments.schema.columns.WEIGHT_BITS`, the nearest to T·w/W, and T from
+# A weight w is a whole number t from 0 to T = 2^``WEIGHT_BITS``, the nearest to T·w/W, and T from
 # the cap W on. The rows whose t has a binary digit are summed like a table of their own, one sum for each digit; twice the sum of
 # the higher digits plus that of the next is Σ t·q, in integers, whatever q is. Each row's t depends on that row only.
 
