@@ -98,9 +98,9 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
         if isinstance(released, dpmoments.CountsRelease) and analysis in _OF_COUNTS:
             answer = _OF_COUNTS[analysis](released, **chosen)
         else:
-            released = moments_in(file, name)
+            moments = moments_in(released, file, name)
             answer = analysis(
-                released, **{key: _read_frame(value) if hints[key] is Any else value for key, value in chosen.items()}
+                moments, **{key: _read_frame(value) if hints[key] is Any else value for key, value in chosen.items()}
             )
         print_answer(answer, as_json)
 
@@ -112,9 +112,8 @@ def command_of(name: str, analysis: Analysis) -> Callable[..., None]:
     return command
 
 
-def moments_in(release_file: Path, name: str) -> dpmoments.MomentRelease:
-    """Load the release in a file, if it can be analyzed."""
-    released = dpmoments.load(release_file)
+def moments_in(released: AnyRelease, release_file: Path, name: str) -> dpmoments.MomentRelease:
+    """Return the release of a file, if it can be analyzed."""
     for kind, held, shown_by in (
         (dpmoments.MeanRelease, "a mean", "the mean"),
         (dpmoments.CountsRelease, "contingency tables", "the tables"),
@@ -289,7 +288,7 @@ def synthetic(file: Path, n_rows: int, output: Path, seed: int = 0, raw_text: bo
       dpmoments synthetic people.json -n 1000 -o rows.csv
     """
     check_output(output)
-    released = moments_in(file, "synthetic")
+    released = moments_in(dpmoments.load(file), file, "synthetic")
     escaped = write_table(released.synthetic(n_rows, seed, format="arrow"), output, raw_text=raw_text)
     _warn_if_not_private(released)
     print_text(f"Wrote {output}: {n_rows:,} synthetic rows of {len(released.schema.columns)} columns.")
@@ -316,7 +315,7 @@ def export(file: Path, to: Program, output: Path, columns: list[str] | None = No
       dpmoments export people.json --to lavaan -o people.R
     """
     check_output(output)
-    released = moments_in(file, "export")
+    released = moments_in(dpmoments.load(file), file, "export")
     script = released.export(to.value, columns or None)
     output.write_text(script, encoding="utf-8")
     _warn_if_not_private(released)
