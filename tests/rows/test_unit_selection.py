@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
@@ -126,7 +125,7 @@ def reference(table: pa.Table, k: int) -> Counter[tuple[float, ...]]:
     return total
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 20, 10_000])
+@pytest.mark.parametrize("k", [1, 3, 20, 10_000])
 def test_as_many_rows_of_each_person_count_as_a_plain_reference_counts(k: int) -> None:
     rows = bounded(TABLE, k)
     assert counted(rows) == reference(TABLE, k)
@@ -156,7 +155,6 @@ def in_order(order: np.ndarray) -> pa.Table:
     return TABLE.take(pa.array(order))
 
 
-SORTED = np.lexsort((np.arange(len(TABLE)), np.array(TABLE["person_id"])))
 TEXTS = TABLE.set_column(1, "person_id", TABLE["person_id"].cast(pa.string()))
 
 
@@ -178,36 +176,19 @@ def csv_parts(folder: Path) -> Path:
 
 
 FORMS: dict[str, Callable[[Path], Any]] = {
-    "reversed": lambda _: in_order(np.arange(len(TABLE))[::-1]),
-    "by person": lambda _: in_order(SORTED),
     "shuffled": lambda _: in_order(np.random.default_rng(8).permutation(len(TABLE))),
     "chunks": lambda _: pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1, 0), TABLE.slice(1, 77), TABLE.slice(78)]),
-    "batch": lambda _: TABLE.combine_chunks().to_batches()[0],
-    "text": lambda _: TEXTS,
-    "small integers": lambda _: TABLE.set_column(1, "person_id", TABLE["person_id"].cast(pa.uint8())),
-    "floats": lambda _: TABLE.set_column(1, "person_id", TABLE["person_id"].cast(pa.float64())),
-    "dictionary": lambda _: TABLE.set_column(1, "person_id", TABLE["person_id"].dictionary_encode()),
-    "dictionary of text": lambda _: TEXTS.set_column(1, "person_id", TEXTS["person_id"].dictionary_encode()),
-    "bytes": lambda _: TEXTS.set_column(1, "person_id", TEXTS["person_id"].cast(pa.binary())),
-    "pandas": lambda _: TABLE.to_pandas(),
-    "pandas text": lambda _: TEXTS.to_pandas(),
-    "pandas objects": lambda _: TABLE.to_pandas().astype({"person_id": object}),
-    "pandas categories": lambda _: TABLE.to_pandas().astype({"person_id": "category"}),
-    "polars": lambda _: pl.from_arrow(TABLE),
-    "polars lazy": lambda _: pl.from_arrow(TABLE).lazy(),
-    "duckdb": lambda _: duckdb.connect().from_arrow(TABLE),
+    "text": lambda _: TEXTS.to_pandas(),
+    "lazy": lambda _: pl.from_arrow(TABLE).lazy(),
     "parquet": parquet_parts,
     "csv": csv_parts,
-    "tsv": lambda tmp: (pa_csv.write_csv(TEXTS, tmp / "t.tsv", pa_csv.WriteOptions(delimiter="\t")), tmp / "t.tsv")[1],
 }
 
 
-@pytest.mark.long(sets=8)
-@pytest.mark.parametrize("form", list(FORMS))
-@pytest.mark.parametrize("threads", [1, 3])
-def test_no_order_source_partition_or_thread_changes_a_bit(tmp_path: Path, form: str, threads: int) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_no_order_source_partition_or_thread_changes_a_bit(tmp_path: Path, form: str) -> None:
     expected = bounded(TABLE).moments()
-    found = bounded(FORMS[form](tmp_path), threads=threads).moments()
+    found = bounded(FORMS[form](tmp_path), threads=3).moments()
     assert np.array_equal(found.gram, expected.gram)
     assert np.array_equal(found.sum, expected.sum)
     assert (found.count, found.clipped) == (expected.count, expected.clipped)
@@ -246,11 +227,11 @@ class Cluster:
         return reduce(summary.merge, results, summary.finish(summary.start()))
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 0, 2)])
-def test_a_cluster_finds_the_same(order: tuple[int, ...]) -> None:
+def test_a_cluster_finds_the_same() -> None:
     """Both rounds travel, and so does what they find: the next passes are made where the partitions are."""
     expected = bounded(TABLE)
-    found = sent(selection_of_units(Cluster(order), dpm.PrivacyUnit("person_id", 3), SCHEMA.n_features, KEY))
+    cluster = Cluster((3, 1, 0, 2))
+    found = sent(selection_of_units(cluster, dpm.PrivacyUnit("person_id", 3), SCHEMA.n_features, KEY))
     assert counted(replace(expected, selection=found)) == counted(expected)
 
 
@@ -275,46 +256,28 @@ def one_person(rows: list[float], person: str = "a") -> pa.Table:
     return pa.table({"age": rows, "region": ["north"] * len(rows), "person_id": [person] * len(rows)})
 
 
-@pytest.mark.parametrize("k", [1, 3, 7])
+@pytest.mark.parametrize("k", [1, 7])
 def test_of_equal_rows_exactly_as_many_count(k: int) -> None:
     assert bounded(one_person([40.0] * 50), k).count() == k
     assert bounded(one_person([40.0] * 5 + [50.0] * 5), k).count() == k
 
 
-ROW_HASHES, COPY_HASHES, UNIT_HASHES = units._row_hashes, units._copy_hashes, units.unit_hashes
-"""The hashes themselves, which tests replace."""
-
-
-@pytest.mark.parametrize("k", [1, 3, 7])
-def test_colliding_hashes_of_rows_change_which_count_and_not_how_many(monkeypatch: pytest.MonkeyPatch, k: int) -> None:
-    def coarse(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
-        return ROW_HASHES(rows, of_units, key) % np.uint64(3)
-
-    monkeypatch.setattr(units, "_row_hashes", coarse)
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(("of", "distinct"), [("_row_hashes", 3), ("_copy_hashes", 2)])
+def test_colliding_hashes_change_which_rows_count_and_not_how_many(
+    monkeypatch: pytest.MonkeyPatch, of: str, distinct: int, k: int
+) -> None:
+    own = getattr(units, of)
+    monkeypatch.setattr(units, of, lambda *given: own(*given) % np.uint64(distinct))
     expected = counted(bounded(TABLE, k))
     assert sum(expected.values()) == sum(reference(TABLE, k).values())
-    for seed in range(3):
+    for seed in range(2):
         assert counted(bounded(in_order(np.random.default_rng(seed).permutation(len(TABLE))), k)) == expected
 
 
-@pytest.mark.parametrize("k", [1, 3, 7])
-def test_colliding_hashes_of_copies_change_which_count_and_not_how_many(
-    monkeypatch: pytest.MonkeyPatch, k: int
-) -> None:
-    def coarse(hashes: np.ndarray, copies: np.ndarray) -> np.ndarray:
-        return COPY_HASHES(hashes, copies) % np.uint64(2)
-
-    monkeypatch.setattr(units, "_copy_hashes", coarse)
-    expected = counted(bounded(TABLE, k))
-    assert sum(expected.values()) == sum(reference(TABLE, k).values())
-    assert counted(bounded(in_order(np.arange(len(TABLE))[::-1]), k)) == expected
-
-
 def test_colliding_hashes_of_units_make_no_two_people_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def coarse(ids: Any, key: int) -> np.ndarray:
-        return UNIT_HASHES(ids, key) % np.uint64(2)
-
-    monkeypatch.setattr(units, "unit_hashes", coarse)
+    own = units.unit_hashes
+    monkeypatch.setattr(units, "unit_hashes", lambda *given: own(*given) % np.uint64(2))
     assert sum(counted(bounded(TABLE)).values()) == sum(reference(TABLE, 3).values())
     rows = bounded(TABLE)
     assert rows.selection is not None
@@ -368,6 +331,12 @@ IDS: dict[str, tuple[Any, list[bytes | None]]] = {
         np.array([7, 7.0, "7", "7.0", b"x", SAME, None, float("nan"), "", pd.NA, np.int8(4)], dtype=object),
         [b"7", b"7", b"7", b"7", b"x", SAME.bytes, None, None, None, None, b"4"],
     ),
+    # A cell that two people may share names nobody.
+    "fractions": (pa.array([4711.5, float("inf")]), [None, None]),
+    "large floats": (pa.array([2.0**53]), [None]),
+    "large single floats": (pa.array([2.0**24], pa.float32()), [None]),
+    "large half floats": (pa.array(np.array([2.0**11], np.float16)), [None]),
+    "objects that name nobody": (np.array([4711.5, True, (4711, 1), None], dtype=object), [None] * 4),
 }  # fmt: skip
 
 
@@ -379,16 +348,6 @@ def test_a_unit_is_named_alike_however_its_column_is_held(name: str) -> None:
     assert found.to_pylist() == expected
 
 
-NAMELESS: dict[str, Any] = {
-    "fractions": pa.array([4711.5]),
-    "large floats": pa.array([2.0**53]),
-    "large single floats": pa.array([2.0**24], pa.float32()),
-    "large half floats": np.array([2.0**11], np.float16),
-    "infinite": pa.array([float("inf")]),
-    "object fractions": np.array([4711.5], dtype=object),
-    "object booleans": np.array([True], dtype=object),
-    "object tuples": np.array([(4711, 1), None], dtype=object)[:1],
-}
 REFUSED: dict[str, Any] = {
     "booleans": pa.array([True, False]),
     "dates": pa.array([4711], pa.date32()),
@@ -398,19 +357,9 @@ REFUSED: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_type_that_cannot_name_a_person_is_refused_and_not_shown(name: str) -> None:
-    with refused(
-        "identifies privacy units and holds",
-        TypeError,
-        column="person_id",
-    ) as caught:
+    with refused("identifies privacy units and holds", TypeError, column="person_id") as caught:
         unit_ids(REFUSED[name], "person_id")
     assert "4711" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", NAMELESS)
-def test_a_cell_that_two_people_may_share_names_nobody(name: str) -> None:
-    cells = NAMELESS[name]
-    assert unit_ids(pa.array(cells) if name.endswith("half floats") else cells, "person_id").to_pylist() == [None]
 
 
 def test_names_of_any_length_are_hashed_by_all_their_bytes() -> None:
@@ -519,16 +468,13 @@ def test_rows_that_no_rule_keeps_may_come_and_go() -> None:
     assert replace(bounded(more), selection=rows.selection).moments().gram.tolist() == rows.moments().gram.tolist()
 
 
-@pytest.mark.parametrize(
-    "query", ["SELECT * FROM t USING SAMPLE 50 PERCENT (bernoulli)", "SELECT * FROM t WHERE random() < 0.5"]
-)
-def test_a_query_that_samples_anew_is_refused(query: str) -> None:
+def test_a_query_that_samples_anew_is_refused() -> None:
     connection = duckdb.connect()
     connection.execute(
         "CREATE TABLE t AS SELECT i // 9 AS person_id, i % 90 AS age, 'north' AS region FROM range(900) r(i)"
     )
     with refused(MOVED):
-        bounded(connection.sql(query)).moments()
+        bounded(connection.sql("SELECT * FROM t WHERE random() < 0.5")).moments()
 
 
 def test_nothing_is_drawn_of_what_was_found_in_another_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -548,6 +494,3 @@ def test_nothing_is_drawn_of_what_was_found_in_another_table(tmp_path: Path, mon
     with refused(MOVED):
         dpm.release(path, ONE_COLUMN, epsilon=1.0, mechanism="laplace", privacy_unit=unit)
     assert not drawn
-
-
-# Planted faults --------------------------------------------------------------------------------------------------------------
