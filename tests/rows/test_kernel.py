@@ -110,7 +110,7 @@ def depends_on_company(encode: Any, rows: FloatArray) -> bool:
     )
 
 
-@pytest.mark.parametrize("n_features", [1, 3, 31, 32, 67, 200])
+@pytest.mark.parametrize("n_features", [1, 3, 32, 67])
 def test_lattice_rows_depend_on_the_row_alone(n_features: int) -> None:
     rng = np.random.default_rng(n_features)
     rows = boundary_rows(60, n_features, rng)
@@ -129,9 +129,7 @@ def test_lattice_rows_depend_on_the_row_alone(n_features: int) -> None:
     assert not depends_on_company(mapped, rows)
 
 
-@pytest.mark.parametrize(
-    ("n_features", "bits"), [(1, 1), (1, 24), (2, 20), (10, 20), (2000, 20), (2000, 6), (8192, 20)]
-)
+@pytest.mark.parametrize(("n_features", "bits"), [(1, 1), (1, 24), (10, 20), (2000, 6), (8192, 20)])
 def test_norms_are_bounded_and_rows_barely_moved(n_features: int, bits: int) -> None:
     """Σz² ≤ 4^bits in integers; and z is within 1.5·√d + 1/64 lattice units of the clipped row."""
     rng = np.random.default_rng(n_features + bits)
@@ -151,7 +149,7 @@ def test_norms_are_bounded_and_rows_barely_moved(n_features: int, bits: int) -> 
 
 @pytest.mark.parametrize("layout", ["C", "F"])
 @pytest.mark.parametrize("linear", [None, [[1.0, 0.5, 0.0], [0.0, 2.0, -1.0]]], ids=["plain", "mapped"])
-@pytest.mark.parametrize("n_rows", [1, 4, 5, 6, 9, 10, 11, 24])
+@pytest.mark.parametrize("n_rows", [1, 5, 6, 9, 24])
 def test_a_block_of_several_steps_and_a_part_of_one(
     n_rows: int, linear: Any, layout: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +212,7 @@ def test_fallback_catches_a_clip_that_aims_too_far(monkeypatch: pytest.MonkeyPat
     assert np.any(np.sum(missed.astype(np.int64) ** 2, axis=1) > 4**10)
 
 
-@pytest.mark.parametrize("n_features", [1, 2, 31, 32, 100])
+@pytest.mark.parametrize("n_features", [1, 32, 100])
 def test_squared_norms_around_the_last_exact_integer(n_features: int) -> None:
     """Exact below 2^53; not below 2^53 where the exact sum is not, in every layout, infinities included."""
     rng = np.random.default_rng(n_features)
@@ -380,23 +378,6 @@ def test_reduced_precision_products_are_detected() -> None:
     assert not summary._products_are_exact(off_by_one)
 
 
-def test_blas_threads_are_restored() -> None:
-    from threadpoolctl import threadpool_info, threadpool_limits
-
-    def blas_threads() -> list[int]:
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-
-    summary._blas_libraries.cache_clear()  # another test may have loaded a library since
-    with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        with summary.blas_threads(1), summary.blas_threads(1):
-            assert set(blas_threads()) == {1}
-        assert blas_threads() == before
-        with pytest.raises(KeyError), summary.blas_threads(1):
-            raise KeyError
-        assert blas_threads() == before
-
-
 def test_defaults_are_20_bits_and_the_unit_ball() -> None:
     rows = np.random.default_rng(14).standard_normal((40, 3)) / 3.0
     assert exact_moments([rows], 3) == exact_moments([rows], 3, bits=20, radius=1.0)
@@ -447,6 +428,6 @@ def rows_whose_squares_round_to_2_to_the_53(how_many: int) -> FloatArray:
 
 @pytest.mark.long
 def test_a_sum_of_squares_that_rounds_to_the_last_exact_integer_is_not_exact() -> None:
-    rows = rows_whose_squares_round_to_2_to_the_53(40) * 2.0**-20
+    rows = rows_whose_squares_round_to_2_to_the_53(10) * 2.0**-20
     expected = [reference_lattice_row(row, bits=20, radius=1.0)[0] for row in rows.tolist()]
     assert lattice_rows(rows).tolist() == expected

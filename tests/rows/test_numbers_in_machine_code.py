@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,20 +48,8 @@ def agree(data: Any, schema: Schema, **options: Any) -> bool:
 
 
 SPECIAL = [
-    0.0,
-    -0.0,
-    5e-324,
-    -5e-324,
-    2.2e-308,
-    1e-300,
-    1e300,
-    -1e300,
-    1.7e308,
-    2.0**53 + 2,
-    2.0**63,
-    np.nan,
-    np.inf,
-    -np.inf,
+    *(0.0, -0.0, 5e-324, -5e-324, 2.2e-308, 1e-300, 1e300, -1e300, 1.7e308, 2.0**53 + 2, 2.0**63),
+    *(np.nan, np.inf, -np.inf),
 ]
 cells = st.one_of(st.floats(-3, 3), st.floats(), st.sampled_from(SPECIAL))
 
@@ -165,34 +151,6 @@ def test_marked_values_and_formats_are_read_first() -> None:
     assert moments(array, marked, in_machine_code=True).dropped > 180
 
 
-FAULTS: dict[str, Callable[[np.ndarray], None]] = {
-    "offset": lambda features: features.__setitem__((0, 3), features[0, 3] + 2.0**-10),
-    "unit": lambda features: features.__setitem__((0, 4), features[0, 4] * (1 + 2.0**-22)),
-    "weight": lambda features: features.__setitem__((0, 5), 1 + 2.0**-22),
-    "lower bound": lambda features: features.__setitem__((0, 0), features[0, 0] + 2.0**-10),
-    "upper bound": lambda features: features.__setitem__((0, 1), features[0, 1] + 2.0**-10),
-    "replacement": lambda features: features.__setitem__((0, 2), features[0, 2] + 2.0**-10),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_wrong_constant_is_seen(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted faults: each constant matters to the bits that the tests compare."""
-    array = table_of(np.float64, 3_000, 2, 9)
-    schema = Schema(*(dpm.Numeric(f"c{j}", 0, 100.1, missing="fill", fill=50.0) for j in range(2)))
-    assert agree(array, schema)
-    made = kernel.compiled_sums
-
-    def faulty(row_map: Any, max_rows: int, rules: Any) -> Any:
-        features = rules.features.copy()
-        FAULTS[fault](features)
-        return made(row_map, max_rows, replace(rules, features=features))
-
-    monkeypatch.setattr(kernel, "compiled_sums", faulty)
-    array[::13, 0] = np.nan
-    assert not agree(array, schema)
-
-
 @pytest.mark.parametrize("d", [2, 40])
 def test_a_refused_cell_stops_the_pass_in_the_same_words(d: int) -> None:
     array = table_of(np.float64, 1_000, d, 3)
@@ -204,17 +162,6 @@ def test_a_refused_cell_stops_the_pass_in_the_same_words(d: int) -> None:
         said.append(str(caught.value))
     assert said[0] == said[1]
     assert agree(np.nan_to_num(array, posinf=3.0), schema)
-
-
-def test_unreadable_cells_are_refused_in_the_same_words() -> None:
-    frame = pa.table({"a": pa.array([1.0, None]), "b": pa.array(["x", "2"])})
-    schema = Schema(dpm.Numeric("a", 0, 9), dpm.Numeric("b", 0, 9, decimal="."))
-    said = []
-    for path in (True, False):
-        with pytest.raises((TypeError, ValueError)) as caught:
-            moments(frame, schema, in_machine_code=path)
-        said.append(str(caught.value))
-    assert said[0] == said[1]
 
 
 def test_machine_code_that_encodes_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

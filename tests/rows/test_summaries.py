@@ -20,13 +20,12 @@ from dpmoments.papers.mechanisms.mapped_rows import TransformedNorm
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows import kernel
 from dpmoments.rows.histogram import Histogram, HistogramSummary, RowCount
-from dpmoments.rows.kernel import MomentSummary, RunningMoments
+from dpmoments.rows.kernel import MomentSummary
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.summary import Summary, summarize_in_threads
 from support.examples import examples
 from support.said import refused
-from support.table_forms import EXPECTED, FORMS, N_ROWS, SCHEMA
 
 Running = TypeVar("Running")
 Result = TypeVar("Result")
@@ -97,38 +96,6 @@ def test_any_partitioning_in_any_order_gives_the_same_bits(
     assert plain(summary.merge(nothing, parts[0])) == plain(parts[0]) == plain(summary.merge(parts[0], nothing))
 
 
-@every_summary
-def test_a_summary_and_its_results_travel_as_plain_values(make: Callable[[bool], Summary[Any, Any]]) -> None:
-    """An engine of its own may pickle them on the wire; the library itself keeps no pickle."""
-    table = np.random.default_rng(0).normal(size=(50, D))
-    summary = make(True)
-    sent = pickle.loads(pickle.dumps(summary))
-    result = of_partition(sent, [table])
-    assert plain(pickle.loads(pickle.dumps(result))) == plain(of_partition(summary, [table]))
-    with pytest.raises(AttributeError):
-        summary.missing = "center"  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("name", [name for name in SUMMARIES if name.startswith("moments")])
-@pytest.mark.parametrize("n_rows", [5, 6, 10, 13])
-def test_blocks_of_several_steps_lose_no_row(name: str, n_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = np.random.default_rng(n_rows).normal(size=(n_rows, D))
-    summary = SUMMARIES[name](True)
-    parts = [of_partition(summary, [row[None]]) for row in table]
-    whole = of_partition(summary, [table])
-    assert whole.count == n_rows
-    assert plain(whole) == plain(reduce(summary.merge, parts))
-
-    def whole_steps_alone(running: RunningMoments, block: np.ndarray) -> None:
-        step = running._rounder.max_rows
-        for start in range(0, len(block) - len(block) % step, step):
-            running._add_step(block[start : start + step])
-
-    # planted fault: what is left over after the last whole step is lost
-    monkeypatch.setattr(RunningMoments, "add", whole_steps_alone)
-    assert (plain(of_partition(summary, [table])) == plain(whole)) == (n_rows % 5 == 0)
-
-
 @pytest.mark.long
 @every_summary
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -154,16 +121,6 @@ def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
     assert len(read) < 100
     with refused("must be", parameter="threads"):
         summarize_in_threads(RowCount(), [], lambda part: part, 0)
-
-
-@pytest.mark.slow
-def test_the_count_is_that_of_the_rows_kept() -> None:
-    for name, form in FORMS.items():
-        for relation in ("replace_one", "add_remove"):
-            rows = Rows.of(form(), SCHEMA, neighbors=relation)
-            all_of_them = rows.summarize(RowCount(missing=rows.source.missing, keep_dropped=True))
-            assert rows.table_size() == all_of_them == N_ROWS, name
-            assert rows.count() == rows.moments().count == EXPECTED.count < N_ROWS, name
 
 
 @dataclass(frozen=True, eq=False, repr=False)

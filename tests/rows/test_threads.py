@@ -112,3 +112,6 @@ def test_limits_that_overlap_leave_what_was_set() -> None:
     assert seen == [3, 1, 1, 1, 2, 4]
     with blas_threads(None), blas_threads(64):
         assert blas() == 4
+    with pytest.raises(KeyError), blas_threads(1):
+        raise KeyError
+    assert blas() == 4
