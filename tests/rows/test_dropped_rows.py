@@ -80,7 +80,8 @@ def test_without_a_mean_a_part_of_the_budget_is_for_the_number_of_rows(mechanism
     ):  # in this encoding the rows do not have the eigenvalue that it relies on
         np.testing.assert_allclose(np.diag(release.second_moment), 104.0, rtol=0.15)
     told = quietly(table(0), KEEPING, mechanism=mechanism, neighbors="replace_one", mean=False, **budget)
-    assert told.count_is_public
+    assert (told.n_rows, told.count_is_public) == (N_ROWS, True)
+    assert "rows-dropped" not in codes(told.warnings)
     assert "count" not in [draw.what.code for draw in told.receipt.draws]
 
 
@@ -103,12 +104,11 @@ def test_a_tenth_of_the_rows_dropped_moves_no_mean(mechanism: Any, budget: dict[
     assert [check.what for check in checks(release) if check.passed is False] == []
 
 
-@pytest.mark.parametrize("rate", [0.02, 0.2])
-def test_dropped_rows_are_no_outliers_for_coinpress(rate: float) -> None:
+def test_dropped_rows_are_no_outliers_for_coinpress() -> None:
     """A histogram that counts them at 0, far from the mean, would give a clipping radius of 10⁵."""
     rng = np.random.default_rng(1)
     rows = rng.normal(0.0, 1.0, (N_ROWS, 3)) + 1e5
-    rows[rng.random(N_ROWS) < rate, 0] = np.nan
+    rows[rng.random(N_ROWS) < 0.2, 0] = np.nan
     mechanism = dpm.mechanisms.CoinPress(eigenvalue_bounds=(0.1, 100.0), mean_radius=1e6)
     schema = dpm.Schema.unbounded(3, missing="drop")
     release = quietly(rows, schema, rho=2.0, neighbors="replace_one", mechanism=mechanism)
@@ -165,12 +165,6 @@ def test_a_plan_that_may_tell_the_number_of_rows_refuses_rows_that_a_rule_drops(
         run_plan(plan, rows, insecure_generator(0))
 
 
-def test_where_no_rule_drops_a_row_the_count_is_public_and_exact() -> None:
-    release = quietly(table(), KEEPING, epsilon=1.0, neighbors="replace_one")
-    assert (release.n_rows, release.count_is_public) == (N_ROWS, True)
-    assert "rows-dropped" not in codes(release.warnings)
-
-
 def test_levels_that_match_nothing_are_said() -> None:
     schema = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("ward", ["A", "B", "ICU"]))
     frame = pa.table({"age": [40.0] * 3_000, "ward": ["a", "b", "icu"] * 1_000})
@@ -181,7 +175,7 @@ def test_levels_that_match_nothing_are_said() -> None:
 
 @pytest.mark.long
 def test_noise_is_not_taken_for_dropped_rows() -> None:
-    for seed in range(20):
+    for seed in range(8):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReleaseWarning)
             warnings.filterwarnings("error", message=".*were dropped")
@@ -225,9 +219,9 @@ def test_the_error_expected_of_a_count_is_that_of_its_noise(budget: dpm.PrivacyB
     mechanism = MatrixLaplace() if budget.kind is BudgetKind.PURE else Gaussian()
     plan = mechanism.plan(MomentShape.of(DROPPING, mean=False, n_rows=N_ROWS), budget, "replace_one")
     rows, generator = Rows.of(table(), DROPPING, mean=False, neighbors="replace_one"), insecure_generator(0)
-    errors = [run_plan(plan, rows, generator).count - (N_ROWS - N_DROPPED) for _ in range(200)]
-    # Laplace noise: the square of its standard deviation varies by √(5/200) = 16 %.
-    np.testing.assert_allclose(np.std(errors), plan.expected_count_error, rtol=0.25)
+    errors = [run_plan(plan, rows, generator).count - (N_ROWS - N_DROPPED) for _ in range(100)]
+    # Laplace noise: the square of its standard deviation varies by √(5/100) = 22 %.
+    np.testing.assert_allclose(np.std(errors), plan.expected_count_error, rtol=0.35)
 
 
 @pytest.mark.long
@@ -237,7 +231,7 @@ def test_the_noise_of_a_count_with_a_draw_of_its_own_is_in_law_and_error_bound()
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     cells = np.vstack([rows, np.full((200, 3), np.nan)])  # no noisy number is above that of the table's rows
     misses, faulty = 0, 0
-    for seed in range(60):
+    for seed in range(30):
         private = quietly(
             cells,
             dpm.Schema.unit_ball(3, missing="drop"),
@@ -251,8 +245,8 @@ def test_the_noise_of_a_count_with_a_draw_of_its_own_is_in_law_and_error_bound()
         off = abs(float(private.noisy_count or 0.0) - len(rows))
         misses += off > model.law().count_bound(0.05) + 0.5
         faulty += off > replace(model, count_scale=model.count_scale / 3.0).law().count_bound(0.05) + 0.5
-    assert misses <= 9
-    assert faulty > 9
+    assert misses <= 5
+    assert faulty > 5
     assert private.noise is not None
     assert private.describe().count_noise == math.sqrt(private.noise.count_variance) > 0.0
     forgotten = replace(private, noise_model=replace(model, count_scale=0.0))
@@ -262,7 +256,7 @@ def test_the_noise_of_a_count_with_a_draw_of_its_own_is_in_law_and_error_bound()
 
 @pytest.mark.long
 def test_a_number_of_rows_that_noise_decides_is_said_and_never_above_the_table() -> None:
-    for seed in range(12):
+    for seed in range(6):
         for neighbors, said in (("replace_one", True), ("add_remove", False)):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ReleaseWarning)
@@ -283,7 +277,7 @@ def test_a_number_of_rows_that_noise_decides_is_said_and_never_above_the_table()
 
 def test_a_small_table_of_which_every_row_is_dropped_says_so() -> None:
     rows = np.full((50, 2), np.nan)
-    for seed in range(5):
+    for seed in range(3):
         with pytest.warns(ReleaseWarning):
             release = dpm.release_mean(
                 rows,

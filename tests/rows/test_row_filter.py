@@ -148,10 +148,7 @@ def test_a_filter_of_what_polars_lets_others_scan_is_refused(tmp_path: Path) -> 
     assert kept(Rows.of(lazy, SCHEMA)) == [*range(N_ROWS)]
 
 
-DUCKDB_CONDITIONS = (
-    *("x > 5", "x >= 4", "x <> 10", "NOT x <= 5", "x > 5 AND NOT isnan(x)", "x > 5 OR row > 99"),
-    *("x BETWEEN 4 AND 'NaN'", "f > 0.4", "x = 'NaN'", "x IN (10, 'NaN')"),
-)
+DUCKDB_CONDITIONS = ("x > 5", "NOT x <= 5", "x > 5 OR row > 99", "x BETWEEN 4 AND 'NaN'", "f > 0.4", "x = 'NaN'")
 
 
 def kept_of_duckdb(connection: duckdb.DuckDBPyConnection, table: str, condition: str) -> list[int]:

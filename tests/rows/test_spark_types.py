@@ -87,8 +87,6 @@ def csv(spark: Any) -> Any:
 
 REFUSED: dict[str, Callable[[Any, Path], Any]] = {
     "csv, inferred": lambda s, tmp: csv(s).csv(text(tmp, "csv"), inferSchema=True),
-    "csv, inferred, in capitals": lambda s, tmp: csv(s).option("INFERSCHEMA", "TRUE").csv(text(tmp, "csv")),
-    "csv, inferred, as dates": lambda s, tmp: csv(s).options(inferSchema=True, prefersDate=True).csv(text(tmp, "csv")),
     "csv, inferred, cast": lambda s, tmp: numbered(csv(s).csv(text(tmp, "csv"), inferSchema=True)),
     "csv, inferred, by the second interface": lambda s, tmp: second_version(
         s, lambda: csv(s).option("inferSchema", True).csv(text(tmp, "csv"))
@@ -96,14 +94,12 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
     "csv without a header": lambda s, tmp: s.read.csv(text(tmp, "csv", "")).toDF("c", "x"),
     "csv by its path": lambda s, tmp: s.sql(f"SELECT _c0 AS c, _c1 AS x FROM csv.`{text(tmp, 'csv')}`"),
     "json": inferred,
-    "json, all text": lambda s, tmp: s.read.option("primitivesAsString", True).json(text(tmp, "json")),
     "json by its path": lambda s, tmp: s.sql(f"SELECT * FROM json.`{text(tmp, 'json')}`"),
     "json, by the second interface": lambda s, tmp: second_version(s, lambda: s.read.json(text(tmp, "json"))),
     "json lines in memory": lambda s, _: s.read.json(s.sparkContext.parallelize(['{"c": "7", "x": 3.0}'])),
     "csv lines in memory": lambda s, _: s.read.csv(s.sparkContext.parallelize(["c,x", "7,3"]), header=True),
     "xml": lambda s, tmp: s.read.option("rowTag", "r").xml(text(tmp, "xml")),
     "json in a view": lambda s, tmp: s.table(viewed(s, inferred(s, tmp), "json_view")),
-    "a view of a view": lambda s, tmp: s.sql(f"SELECT * FROM {viewed(s, inferred(s, tmp), 'json_view')} WHERE x > 0"),
     "a union with json": lambda s, tmp: good(s).union(inferred(s, tmp)),
     "a join with json": lambda s, tmp: good(s).join(inferred(s, tmp).select("c"), "c"),
     "json, cached": lambda s, tmp: inferred(s, tmp).cache(),
@@ -121,7 +117,6 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
         f"SELECT g.c, z AS x FROM {viewed(s, good(s), 'good')} g, "
         f"LATERAL (SELECT max(x) AS z FROM {viewed(s, inferred(s, tmp), 'json_view')})"
     ),
-    "json in a catalog, inferred": lambda s, tmp: catalog(s, tmp, "json", text(tmp, "json")),
     "json in a catalog": lambda s, tmp: catalog(s, tmp, "json", text(tmp, "json"), f"({TYPES})"),
     "csv in a catalog, inferred": lambda s, tmp: catalog(
         s, tmp, "csv", text(tmp, "csv"), options="OPTIONS (header true, inferSchema true)"
@@ -140,7 +135,6 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
     "the type of folders": lambda s, tmp: (
         s.read.parquet(folders(tmp)).filter("typeof(c) = 'int'").selectExpr("'7' AS c", "x")
     ),
-    "folders, once each": lambda s, tmp: s.read.parquet(folders(tmp)).distinct().selectExpr("'7' AS c", "x"),
     "folders in a union": lambda s, tmp: s.read.parquet(folders(tmp)).selectExpr("c", "x").union(good(s)),
     "folders, by the second interface": lambda s, tmp: second_version(s, lambda: s.read.parquet(folders(tmp))),
     "folders with a schema of the rest": lambda s, tmp: s.read.schema("x double").parquet(folders(tmp)),
@@ -149,22 +143,13 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
     "csv of a schema, stopped by a cell": lambda s, tmp: (
         s.read.schema(TYPES).option("Mode", "failfast").csv(text(tmp, "csv", ""))
     ),
-    "json of a schema, stopped by a cell": lambda s, tmp: s.read.schema(TYPES).json(text(tmp, "json"), mode="FAILFAST"),
     "csv, stopped by a cell, by the second interface": lambda s, tmp: second_version(
         s, lambda: s.read.schema(TYPES).csv(text(tmp, "csv", ""), mode="FAILFAST")
     ),
     "a stream": lambda s, tmp: s.readStream.schema(TYPES).json(str(Path(text(tmp, "json")).parent)),
     "a stream of numbers": lambda s, _: s.readStream.format("rate").load().selectExpr("'7' AS c", "value AS x"),
-    "csv, all text": lambda s, tmp: numbered(csv(s).csv(text(tmp, "csv"))),
     "csv, not inferred": lambda s, tmp: numbered(csv(s).csv(text(tmp, "csv"), inferSchema=False)),
-    "csv, all text, by the second interface": lambda s, tmp: second_version(
-        s, lambda: numbered(csv(s).csv(text(tmp, "csv")))
-    ),
     "csv of a schema": lambda s, tmp: s.read.schema(TYPES).csv(text(tmp, "csv", "")),
-    "csv of a schema, inferred for nothing": lambda s, tmp: (
-        csv(s).schema(TYPES).option("inferSchema", True).csv(text(tmp, "csv"))
-    ),
-    "json of a schema": lambda s, tmp: s.read.schema(TYPES).json(text(tmp, "json")),
     "json of a schema, by the second interface": lambda s, tmp: second_version(
         s, lambda: s.read.schema(TYPES).json(text(tmp, "json"))
     ),
@@ -196,9 +181,6 @@ ACCEPTED: dict[str, Callable[[Any, Path], Any]] = {
     "an RDD in memory": lambda s, _: s.sparkContext.parallelize([("7", 3.0)]).union(
         s.sparkContext.parallelize([("007", 3.0)])).toDF(["c", "x"]),
     "pandas": lambda s, _: s.createDataFrame(TABLE.to_pandas()),
-    "arrow": lambda s, _: good(s),
-    "numbers": lambda s, _: s.range(9).selectExpr("'7' AS c", "id AS x"),
-    "one row": lambda s, _: s.sql("SELECT '7' AS c, 3.0D AS x"),
     "values": lambda s, _: s.sql("SELECT * FROM VALUES ('7', 3.0D) AS t(c, x)"),
     "cached": lambda s, _: good(s).cache(),
     "a common table": lambda s, _: s.sql(

@@ -211,7 +211,7 @@ def wanted() -> ExactMoments:
     return sum(parts[1:], parts[0])
 
 
-@pytest.mark.long(sets=18)
+@pytest.mark.long(sets=6)
 @pytest.mark.parametrize("form", a_third_of_forms(1))
 def test_every_form_of_a_table_gives_the_same_bits(form: str, wanted: ExactMoments, tmp_path: Path) -> None:
     table = FORMS[form](TABLE) if form in FORMS else FILES[form](tmp_path)
