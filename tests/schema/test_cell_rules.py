@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from dpmoments.rows.summary import checked_block, fill_missing, plain_rows
 from dpmoments.schema import Coordinate, Schema
 from support.encoded_blocks import encoded_blocks
 from support.said import Said, refused
-from support.table_forms import csv_text, parquet, write
+from support.table_forms import write
 
 
 def outcome(column: Any, frame: Any) -> list[float] | str:
@@ -30,6 +31,10 @@ def outcome(column: Any, frame: Any) -> list[float] | str:
     return block[0].tolist() if len(block) else "dropped"
 
 
+STOPPED = (
+    "has a cell that is missing, not finite or not readable, and",
+    "a cell is NaN or infinite and missing='error': clean the",
+)
 AGE = dict(lower=0, upper=100)
 RULES: list[tuple[Any, Any, list[float] | str]] = [
     (dpm.Numeric("c", **AGE), 75, [0.5]),
@@ -60,6 +65,8 @@ RULES: list[tuple[Any, Any, list[float] | str]] = [
     (dpm.Categorical("c", [2**53 - 1]), 2**53 - 1, [1]),
     (dpm.Categorical("c", [str(2**63)]), 2.0**63, "dropped"),
     *[(dpm.Categorical("c", [2**53 - 1]), cell, "dropped") for cell in (2**53, -(2**53) + 1, 2**63 - 1)],
+    *[(dpm.Categorical("c", ["1", "2.5", "-0"]), *row) for row in [(1.0, [1, 0, 0]), ("2.5", [0, 1, 0]), ("-0", [0, 0, 1])]],
+    *[(dpm.Categorical("c", ["1", "2.5", "-0"]), cell, "dropped") for cell in (2.5, -0.0, 1.5, "1.0")],
     (Coordinate("c", missing="error"), math.inf, "error"),
     (Coordinate("c", missing="center"), math.inf, [0.0]),
     (Coordinate("c", missing="drop"), math.inf, "dropped"),
@@ -74,19 +81,9 @@ def test_what_each_rule_does(column: Any, cell: Any, expected: list[float] | str
         frames.append(np.array([[cell]]))
     for frame in frames:
         if expected == "error":
-            with refused(
-                (
-                    "has a cell that is missing, not finite or not readable, and",
-                    "a cell is NaN or infinite and missing='error': clean the",
-                )
-            ):
+            with refused(STOPPED):
                 outcome(column, frame)
-            with refused(
-                (
-                    "has a cell that is missing, not finite or not readable, and",
-                    "a cell is NaN or infinite and missing='error': clean the",
-                )
-            ):
+            with refused(STOPPED):
                 Rows.of(frame, Schema(column, row_norm=1), neighbors="replace_one").moments()
             continue
         assert outcome(column, frame) == expected
@@ -106,21 +103,6 @@ def test_a_decimal_is_rounded_once_whatever_the_scale_of_its_column() -> None:
         assert found.tobytes() == next(encoded_blocks(expected)).tobytes()
         unlike += int((pc.cast(column, pa.float64()).to_numpy() != [float(cell) for cell in cells]).sum())
     assert unlike > 0  # planted fault: Arrow's own cast
-
-
-def test_dropped_rows_are_left_out_of_the_number_of_rows(tmp_path: Path) -> None:
-    table = pa.table({"c": [None, 1.0, None, 2.0] * 10})
-    schema = Schema(dpm.Numeric("c", 0, 2, missing="drop"))
-    for data in (
-        table,
-        table.to_pandas(),
-        parquet(tmp_path / "t.parquet", table),
-        write(tmp_path / "t.csv", csv_text(table)),
-    ):
-        for neighbors in ("replace_one", "add_remove"):
-            released = dpm.release(data, schema, epsilon=1e9, neighbors=neighbors, insecure_seed=0)
-            assert released.n_rows == 20
-            assert not released.count_is_public
 
 
 def test_a_single_column_keeps_its_empty_lines(tmp_path: Path) -> None:
@@ -184,14 +166,6 @@ def test_whole_numbers_in_floats_are_levels_up_to_two_to_the_63() -> None:
     assert (found.moments().gram == expected.moments().gram).all()
 
 
-def test_a_boolean_or_a_date_is_no_level() -> None:
-    for cells in (pa.array([True, False]), pa.array([0, 1], pa.timestamp("s")), pa.array([b"1"])):
-        for levels in (["1", "0"], [1, 0]):
-            schema = Schema(dpm.Categorical("c", levels, missing="zero", other="zero"))
-            with refused("in the table and a categorical column needs text or", TypeError):
-                encode_columns({"c": cells}, schema, mean=False)
-
-
 def test_a_level_that_is_an_integer_is_the_same_in_every_type() -> None:
     schema = Schema(dpm.Categorical("c", [3, -1, 0], missing="zero", other="zero"))
     plain = [3, -1, 3, 7, 0]
@@ -235,40 +209,19 @@ def test_how_many_rows_a_rule_for_missing_cells_drops() -> None:
         fill_missing(gaps, "error")
 
 
-def test_where_levels_are_text_a_float_is_the_text_of_its_integer_or_none() -> None:
-    schema = Schema(dpm.Categorical("c", ["1", "2.5", "-0"], missing="zero", other="zero"))
-    found = encode_columns({"c": pa.array([1.0, 2.5, -0.0, 1.5])}, schema, mean=False)
-    assert found.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
-    assert encode_columns({"c": pa.array(["2.5", "-0", "1.0"])}, schema, mean=False).tolist() == [
-        [0, 1, 0],
-        [0, 0, 1],
-        [0, 0, 0],
-    ]
-
-
 def test_a_refusal_names_a_type_without_what_may_be_read_off_cells() -> None:
-    schema = Schema(dpm.Categorical("c", ["x"]))
-    for cells, said in (
-        (
-            pa.array([{"secret": 1}]),
-            Said("in the table and a categorical column needs text or", column="c", type="nested values"),
-        ),
-        (
-            pa.array([[1]]),
-            Said("in the table and a categorical column needs text or", column="c", type="nested values"),
-        ),
-        (
-            pa.array([b"abc"], pa.binary(3)),
-            Said("in the table and a categorical column needs text or", column="c", type="binary"),
-        ),
-        (
-            pa.array([Decimal("1.23")]),
-            Said("in the table and a categorical column needs text or", column="c", type="decimal"),
-        ),
-        (pa.array([True]), Said("in the table and a categorical column needs text or", column="c", type="bool")),
-    ):
-        with refused(said, TypeError):
-            encode_columns({"c": cells}, schema, mean=False)
+    types = {
+        "nested values": [pa.array([{"secret": 1}]), pa.array([[1]])],
+        "binary": [pa.array([b"abc"], pa.binary(3)), pa.array([b"1"])],
+        "decimal": [pa.array([Decimal("1.23")])],
+        "bool": [pa.array([True])],
+        "timestamp": [pa.array([0, 1], pa.timestamp("s"))],
+    }
+    for name, columns in types.items():
+        said = Said("in the table and a categorical column needs text or", column="c", type=name)
+        for cells, levels in product(columns, (["x"], [1, 0])):
+            with refused(said, TypeError):
+                encode_columns({"c": cells}, Schema(dpm.Categorical("c", levels)), mean=False)
 
 
 def test_a_column_with_a_scale_takes_numbers_up_to_1e200() -> None:
@@ -278,11 +231,3 @@ def test_a_column_with_a_scale_takes_numbers_up_to_1e200() -> None:
     assert (large, small) == (at_most, at_least)
     assert large == -small
     assert other != missing
-
-
-def test_coordinates_of_two_rules_keep_their_own() -> None:
-    schema = Schema(Coordinate("a", missing="drop"), Coordinate("b", missing="center"), row_norm=1)
-    table = np.array([[np.nan, 0.5], [0.5, np.nan], [0.25, 0.25]])
-    rows = Rows.of(table, schema)
-    assert rows.count() == 2
-    assert rows.moments() == Rows.of(pd.DataFrame(table, columns=["a", "b"]), schema).moments()

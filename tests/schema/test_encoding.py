@@ -60,31 +60,6 @@ def tables(draw: st.DrawFn) -> tuple[Schema, dict[str, Any]]:
     return Schema(*columns, row_norm=norm), cells
 
 
-def exact_cell(value: float | None, column: Numeric, mean: bool) -> Fraction:
-    """What the rules of the schema say a numeric cell is, encoded, without any rounding."""
-    lower, upper = map(Fraction, column.bounds)
-    missing = value is None or not np.isfinite(value)
-    kept = (lower + upper) / 2 if missing else min(max(Fraction(value), lower), upper)
-    if mean:
-        return (kept - (lower + upper) / 2) / ((upper - lower) / 2)
-    return kept / max(abs(lower), abs(upper))
-
-
-@pytest.mark.long
-@settings(max_examples=examples(300), deadline=None)
-@given(bounds=finite_bounds, data=st.data(), mean=st.booleans())
-def test_a_cell_is_encoded_as_the_bounds_say(bounds: tuple[float, float], data: st.DataObject, mean: bool) -> None:
-    lower, upper = bounds
-    column = dpm.Numeric("c", lower, upper, missing="center")
-    values = data.draw(st.lists(st.one_of(st.floats(lower, upper), st.floats(allow_nan=True)), min_size=1, max_size=5))
-    encoded = encode_columns({"c": pa.array(values, pa.float64())}, Schema(column), mean=mean)[:, 0]
-    # Rounding the midpoint moves it by a part of the bounds' magnitude, not of their distance.
-    spread = max(abs(lower), abs(upper)) / float(column.unit_length(mean)[0])
-    for value, found in zip(values, encoded, strict=True):
-        assert abs(Fraction(found) - exact_cell(value, column, mean)) <= 8 * EPSILON * max(spread, 1)
-        assert -1.0 <= found <= 1.0
-
-
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("mean", [True, False])
 def test_bounds_attain_one_and_nothing_passes_it(bounds: tuple[float, float], mean: bool) -> None:
@@ -102,16 +77,6 @@ def test_bounds_attain_one_and_nothing_passes_it(bounds: tuple[float, float], me
     if bounds == (1e16, 1e16 + 6) and mean:
         midpoint, half = lower + (upper - lower) / 2, (upper - lower) / 2
         assert abs(lower - midpoint) / half > 1.3
-
-
-@pytest.mark.long
-@settings(max_examples=examples(200), deadline=None)
-@given(table=tables(), mean=st.booleans())
-def test_rows_stay_in_the_ball(table: tuple[Schema, dict[str, Any]], mean: bool) -> None:
-    schema, cells = table
-    block = encode_columns(cells, schema, mean=mean)
-    bound = np.sqrt(len(schema.columns)) / schema.row_norm  # 1 at the default row norm; the kernel clips to 1
-    assert np.linalg.norm(block, axis=1).max() <= bound * (1 + 4 * EPSILON * len(schema.columns))
 
 
 def exact_moments(rows: Sequence[Sequence[Fraction]]) -> tuple[list[Fraction], list[list[Fraction]]]:
@@ -189,27 +154,6 @@ def test_a_second_moment_about_an_offset_needs_the_mean() -> None:
     np.testing.assert_array_equal(plain.decode_second_moment(np.eye(1), None), [[4.0]])
 
 
-@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
-@pytest.mark.parametrize("mean", [True, False])
-def test_a_release_with_an_enormous_budget_gives_the_tables_moments(neighbors: str, mean: bool) -> None:
-    rng = np.random.default_rng(5)
-    table = pa.table({"a": rng.uniform(0, 5, 500), "b": rng.uniform(-30, -10, 500), "c": rng.choice(["x", "y"], 500)})
-    schema = Schema(dpm.Numeric("a", 0, 5), dpm.Numeric("b", -30, 0), dpm.Categorical("c", ["x", "y"]))
-    released = dpm.release(
-        table, schema, epsilon=1e13, neighbors=neighbors, mean=mean, n_rows=500, repair="none", insecure_seed=1
-    )
-    own = np.column_stack(
-        [table["a"], table["b"], [c == "x" for c in table["c"].to_pylist()], [c == "y" for c in table["c"].to_pylist()]]
-    )
-    np.testing.assert_allclose(released.second_moment, own.T @ own / 500, rtol=1e-4, atol=1e-4)
-    if mean:
-        np.testing.assert_allclose(released.mean, own.mean(axis=0), rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(released.covariance, np.cov(own.T, bias=True), rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.slow
-def test_a_block_takes_32_megabytes_or_64_rows() -> None:
-    rows_of = {1: 65_536, 64: 65_536, 65: 64_527, 65_536: 64, 65_537: 64, 10**6: 64}
-    assert {d: Reading(Schema.unit_ball(d), mean=True).largest_part for d in rows_of if d < 10**5} == {
-        d: n for d, n in rows_of.items() if d < 10**5
-    }
+def test_a_block_takes_32_megabytes() -> None:
+    rows_of = {1: 65_536, 64: 65_536, 65: 64_527, 2_000: 2_097}
+    assert {d: Reading(Schema.unit_ball(d), mean=True).largest_part for d in rows_of} == rows_of

@@ -248,7 +248,7 @@ def test_what_declares_no_table_is_refused_by_its_type_alone(X: Any, y: Any) -> 
     assert "secret" not in str(raised.value) + str(raised.value.__context__)
 
 
-@pytest.mark.long(sets=None)
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("form", OBJECT_FORMS)
 def test_a_prediction_reads_cells_as_a_fit_does(form: str) -> None:
     rows = [

@@ -53,8 +53,9 @@ def relative_error(found: np.ndarray, table: np.ndarray) -> float:
 # ---------------------------------------------------------------- the release
 
 
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("budget", [dict(rho=1.0), dict(epsilon=5.0, delta=1e-6)])
+@pytest.mark.parametrize(
+    ("neighbors", "budget"), [("replace_one", dict(rho=1.0)), ("add_remove", dict(epsilon=5.0, delta=1e-6))]
+)
 def test_auto_releases_the_moments_in_the_tables_units(neighbors: str, budget: dict[str, float]) -> None:
     table = normal_rows()
     with warnings.catch_warnings():

@@ -89,112 +89,61 @@ schemas = st.builds(
     st.one_of(st.just("default"), st.floats(1e-90, 1e90)),
 )
 
-REFUSED: list[tuple[str, Callable[[], object], type[Exception], str]] = [
-    ("no bounds", lambda: dpm.Numeric("age"), ValueError, "has no bounds: give lower and upper from public"),
-    ("one bound", lambda: dpm.Numeric("age", 0), ValueError, "has no bounds: give lower and upper from public"),
-    ("reversed", lambda: dpm.Numeric("age", 100, 0), ValueError, "must be below upper="),
-    ("equal", lambda: dpm.Numeric("age", 5, 5), ValueError, "must be below upper="),
-    ("equal when rounded", lambda: dpm.Numeric("age", 2**53, 2**53 + 1), ValueError, "must be below upper="),
-    ("nan", lambda: dpm.Numeric("age", math.nan, 1), ValueError, "must be finite, and at most"),
-    ("infinite", lambda: dpm.Numeric("age", 0, math.inf), ValueError, "must be finite, and at most"),
-    ("beyond floats", lambda: dpm.Numeric("age", 0, 10**400), ValueError, "must be finite, and at most"),
-    ("beyond squares", lambda: dpm.Numeric("age", 0, 1e160), ValueError, "must be finite, and at most"),
-    ("too close", lambda: dpm.Numeric("age", 0, 1e-200), ValueError, "are too close together for floating point: use a"),
-    ("text bound", lambda: dpm.Numeric("age", "0", 1), TypeError, "must be a number, got the text"),
-    ("boolean bound", lambda: dpm.Numeric("age", False, True), TypeError, "must be"),
-    ("missing rule", lambda: dpm.Numeric("age", 0, 1, missing="mean"), ValueError, ": use '"),
-    ("zero for a number", lambda: dpm.Numeric("age", 0, 1, missing="zero"), ValueError, ": use '"),
-    ("center for a level", lambda: dpm.Categorical("a", ["x"], missing="center"), ValueError, ": use '"),
-    ("other rule", lambda: dpm.Categorical("a", ["x"], other="error"), ValueError, ": use '"),
-    ("list of a unit", lambda: dpm.Date("d", "2020-01-01", "2021-01-01", unit=["days"]), ValueError, ": use '"),
-    ("no name", lambda: dpm.Boolean(""), TypeError, "a column's name is a non-empty string, got"),
-    ("number as a name", lambda: dpm.Boolean(3), TypeError, "a column's name is a non-empty string, got"),
-    ("half a surrogate pair", lambda: dpm.Boolean("\ud800"), ValueError, "is not valid Unicode text (it holds half of a"),
+REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
+    (lambda: dpm.Numeric("age"), ValueError, "has no bounds: give lower and upper from public"),
+    (lambda: dpm.Numeric("age", 0), ValueError, "has no bounds: give lower and upper from public"),
+    (lambda: dpm.Numeric("age", 100, 0), ValueError, "must be below upper="),
+    (lambda: dpm.Numeric("age", 5, 5), ValueError, "must be below upper="),
+    (lambda: dpm.Numeric("age", 2**53, 2**53 + 1), ValueError, "must be below upper="),
+    (lambda: dpm.Numeric("age", math.nan, 1), ValueError, "must be finite, and at most"),
+    (lambda: dpm.Numeric("age", 0, math.inf), ValueError, "must be finite, and at most"),
+    (lambda: dpm.Numeric("age", 0, 10**400), ValueError, "must be finite, and at most"),
+    (lambda: dpm.Numeric("age", 0, 1e160), ValueError, "must be finite, and at most"),
+    (lambda: dpm.Numeric("age", 0, 1e-200), ValueError, "are too close together for floating point: use a"),
+    (lambda: dpm.Numeric("age", "0", 1), TypeError, "must be a number, got the text"),
+    (lambda: dpm.Numeric("age", False, True), TypeError, "must be"),
+    (lambda: dpm.Numeric("age", 0, 1, missing="mean"), ValueError, ": use '"),
+    (lambda: dpm.Numeric("age", 0, 1, missing="zero"), ValueError, ": use '"),
+    (lambda: dpm.Categorical("a", ["x"], missing="center"), ValueError, ": use '"),
+    (lambda: dpm.Categorical("a", ["x"], other="error"), ValueError, ": use '"),
+    (lambda: dpm.Date("d", "2020-01-01", "2021-01-01", unit=["days"]), ValueError, ": use '"),
+    (lambda: dpm.Boolean(""), TypeError, "a column's name is a non-empty string, got"),
+    (lambda: dpm.Boolean(3), TypeError, "a column's name is a non-empty string, got"),
+    (lambda: dpm.Boolean("\ud800"), ValueError, "is not valid Unicode text (it holds half of a"),
+    (lambda: dpm.Categorical("a", ["\udfff"]), ValueError, "is not valid Unicode text (it holds half of a"),
+    (lambda: dpm.Categorical("a", []), ValueError, "has no levels: list them from public knowledge"),
+    (lambda: dpm.Categorical("a", None), ValueError, "has no levels: list them from public knowledge"),
+    (lambda: dpm.Categorical("a", "north"), ValueError, "is one text: give a list of levels"),
+    (lambda: dpm.Categorical("a", {"x", "y"}), ValueError, "has no levels: list them from public knowledge"),
+    (lambda: dpm.Categorical("a", ["x", "x"]), ValueError, "a level is listed twice in levels"),
+    (lambda: dpm.Categorical("a", [True, False]), TypeError, "levels must be strings or integers (Boolean is for"),
+    (lambda: dpm.Categorical("a", [1.5]), TypeError, "levels must be strings or integers (Boolean is for"),
+    (lambda: dpm.Categorical("a", ["1", 2]), TypeError, "levels must be all strings or all integers (in a"),
+    (lambda: dpm.Categorical("a", [2**53]), ValueError, "is larger: give the levels, and the column, as text"),
+    (lambda: Schema(), ValueError, "a schema needs at least one column"),
+    (lambda: Schema("age"), TypeError, "a schema consists of Numeric, Date, Categorical and"),
+    (lambda: Schema(dpm.Boolean("a"), dpm.Boolean("a")), ValueError, "duplicate column names in the schema"),
     (
-        "level of half a pair",
-        lambda: dpm.Categorical("a", ["\udfff"]),
-        ValueError,
-        "is not valid Unicode text (it holds half of a",
-    ),
-    ("no levels", lambda: dpm.Categorical("a", []), ValueError, "has no levels: list them from public knowledge"),
-    ("blank levels", lambda: dpm.Categorical("a", None), ValueError, "has no levels: list them from public knowledge"),
-    ("text for levels", lambda: dpm.Categorical("a", "north"), ValueError, "is one text: give a list of levels"),
-    (
-        "set of levels",
-        lambda: dpm.Categorical("a", {"x", "y"}),
-        ValueError,
-        "has no levels: list them from public knowledge",
-    ),
-    ("level twice", lambda: dpm.Categorical("a", ["x", "x"]), ValueError, "a level is listed twice in levels"),
-    (
-        "boolean levels",
-        lambda: dpm.Categorical("a", [True, False]),
-        TypeError,
-        "levels must be strings or integers (Boolean is for",
-    ),
-    ("float levels", lambda: dpm.Categorical("a", [1.5]), TypeError, "levels must be strings or integers (Boolean is for"),
-    ("mixed levels", lambda: dpm.Categorical("a", ["1", 2]), TypeError, "levels must be all strings or all integers (in a"),
-    (
-        "level beyond 2^53",
-        lambda: dpm.Categorical("a", [2**53]),
-        ValueError,
-        "is larger: give the levels, and the column, as text",
-    ),
-    ("no column", lambda: Schema(), ValueError, "a schema needs at least one column"),
-    ("names alone", lambda: Schema("age"), TypeError, "a schema consists of Numeric, Date, Categorical and"),
-    (
-        "duplicate names",
-        lambda: Schema(dpm.Boolean("a"), dpm.Boolean("a")),
-        ValueError,
-        "duplicate column names in the schema",
-    ),
-    (
-        "duplicate features",
         lambda: Schema(dpm.Categorical("a", ["b"]), dpm.Boolean("a=b")),
         ValueError,
         "two columns give the same feature name",
     ),
-    (
-        "row norm of 0",
-        lambda: Schema(dpm.Boolean("a"), row_norm=0),
-        ValueError,
-        "the bound on a row's norm must be positive and",
-    ),
-    (
-        "negative row norm",
-        lambda: Schema(dpm.Boolean("a"), row_norm=-1),
-        ValueError,
-        "the bound on a row's norm must be positive and",
-    ),
-    (
-        "nan row norm",
-        lambda: Schema(dpm.Boolean("a"), row_norm=math.nan),
-        ValueError,
-        "the bound on a row's norm must be positive and",
-    ),
-    (
-        "huge row norm",
-        lambda: Schema(Coordinate("a"), row_norm=10**400),
-        ValueError,
-        "the bound on a row's norm must be positive and",
-    ),
-    ("text row norm", lambda: Schema(dpm.Boolean("a"), row_norm="adaptive"), TypeError, "must be"),
-    ("boolean row norm", lambda: Schema(dpm.Boolean("a"), row_norm=True), TypeError, "must be"),
-    (
-        "unbounded, bounded",
-        lambda: Schema(dpm.Boolean("a"), row_norm=None),
-        ValueError,
-        "row_norm=None is for coordinates without bounds:",
-    ),
-    ("coordinates, no norm", lambda: Schema(Coordinate("a")), ValueError, "coordinates have no bounds of their own: give"),
-    ("no features", lambda: Schema.unit_ball(0), ValueError, "a table needs at least one feature"),
-    ("half a feature", lambda: Schema.unit_ball(1.5), TypeError, "must be"),
-    ("names too few", lambda: Schema.unit_ball(2, names=["a"]), ValueError, "names for"),
-    ("one text for names", lambda: Schema.unit_ball(2, names="ab"), ValueError, "names for"),
-]  # fmt: skip
+    (lambda: Schema(dpm.Boolean("a"), row_norm=0), ValueError, "the bound on a row's norm must be positive and"),
+    (lambda: Schema(dpm.Boolean("a"), row_norm=-1), ValueError, "the bound on a row's norm must be positive and"),
+    (lambda: Schema(dpm.Boolean("a"), row_norm=math.nan), ValueError, "the bound on a row's norm must be positive and"),
+    (lambda: Schema(Coordinate("a"), row_norm=10**400), ValueError, "the bound on a row's norm must be positive and"),
+    (lambda: Schema(dpm.Boolean("a"), row_norm="adaptive"), TypeError, "must be"),
+    (lambda: Schema(dpm.Boolean("a"), row_norm=True), TypeError, "must be"),
+    (lambda: Schema(dpm.Boolean("a"), row_norm=None), ValueError, "row_norm=None is for coordinates without bounds:"),
+    (lambda: Schema(Coordinate("a")), ValueError, "coordinates have no bounds of their own: give"),
+    (lambda: Schema.unit_ball(0), ValueError, "a table needs at least one feature"),
+    (lambda: Schema.unit_ball(1.5), TypeError, "must be"),
+    (lambda: Schema.unit_ball(2, names=["a"]), ValueError, "names for"),
+    (lambda: Schema.unit_ball(2, names="ab"), ValueError, "names for"),
+]
 
 
-@pytest.mark.parametrize(("make", "kind", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@pytest.mark.parametrize(("make", "kind", "code"), REFUSED)
 def test_what_cannot_be_a_schema_is_refused_with_the_reason(
     make: Callable[[], object], kind: type[Exception], code: str
 ) -> None:
@@ -247,7 +196,7 @@ def test_a_schema_cannot_be_changed_after_it_was_made() -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(75), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(schema=schemas)
 def test_a_file_gives_the_same_schema_back(schema: Schema, tmp_path: Path) -> None:
     path = tmp_path / "schema.yaml"
