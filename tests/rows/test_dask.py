@@ -33,10 +33,7 @@ from dpmoments.base.errors import InputError
 from dpmoments.cli import main
 from dpmoments.rows.histogram import RowCount
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.dask import (
-    DaskSource,
-    open_dask,
-)
+from dpmoments.rows.sources.dask import DaskSource, open_dask
 from dpmoments.rows.sources.engine import JobOutcome, PartitionJob, PassProgress, Seal, summarized
 from dpmoments.rows.sources.opening import open_source
 from dpmoments.rows.sources.source import Reading

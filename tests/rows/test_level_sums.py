@@ -292,10 +292,7 @@ def test_no_product_of_counts_overflows() -> None:
 
 
 @settings(max_examples=examples(100))
-@given(
-    values=st.lists(st.integers(-(2**62), 2**62), max_size=5),
-    factor=st.integers(0, 2**48),
-)
+@given(values=st.lists(st.integers(-(2**62), 2**62), max_size=5), factor=st.integers(0, 2**48))
 def test_integers_times_a_factor_are_exact(values: list[int], factor: int) -> None:
     high, low = _scaled_limbs(np.array(values, np.int64), factor)
     assert [(int(one) << 60) + int(two) for one, two in zip(high, low, strict=True)] == [
