@@ -4,7 +4,6 @@ import doctest
 import hashlib
 import http.client
 import http.server
-import io
 import os
 import re
 import threading
@@ -62,81 +61,6 @@ def _isolated(monkeypatch, tmp_path):
 @pytest.fixture
 def real_files(monkeypatch):
     monkeypatch.setenv(papers_datasets._FOLDER_VARIABLE, REAL_FOLDER)
-
-
-class Network:
-    """A stand-in for urlopen that answers with fixed bytes or an error and remembers what it was asked."""
-
-    def __init__(self, answer):
-        self.answer, self.asked = answer, []
-
-    def __call__(self, url, timeout=None):
-        self.asked.append((url, timeout))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return io.BytesIO(self.answer)
-
-
-@pytest.fixture
-def network(monkeypatch):
-    def install(answer):
-        fake = Network(answer)
-        monkeypatch.setattr(urllib.request, "urlopen", fake)
-        return fake
-
-    return install
-
-
-# ---- files ----
-
-
-def test_a_download_is_checked_cached_and_not_repeated(network, tmp_path):
-    fake = network(CONTENT)
-    assert papers_datasets.load(FILE) == CONTENT
-    assert papers_datasets.load(FILE) == CONTENT
-    assert len(fake.asked) == 1
-    url, timeout = fake.asked[0]
-    assert url == FILE.url
-    assert timeout > 0
-    stored = [path.name for path in (tmp_path / "cache" / "dpmoments").iterdir()]
-    assert stored == ["small.data"]  # and no temporary file left over
-
-
-def test_a_wrong_download_is_refused_and_not_stored(network, tmp_path):
-    network(CONTENT + b"x")
-    with refused("; nothing was stored; try again later, or save the"):
-        papers_datasets.load(FILE)
-    assert not (tmp_path / "cache").exists()
-
-
-def test_a_wrong_cached_file_is_refused_not_replaced(network, tmp_path):
-    fake = network(CONTENT)
-    path = tmp_path / "cache" / "dpmoments" / FILE.name
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"")
-    with refused("; remove it, or put the published file in its place"):
-        papers_datasets.load(FILE)
-    assert path.read_bytes() == b""
-    assert fake.asked == []
-
-
-@pytest.mark.parametrize(
-    "failure",
-    [
-        urllib.error.URLError("no route"),
-        urllib.error.HTTPError(FILE.url, 404, "Not Found", http.client.HTTPMessage(), io.BytesIO()),
-        TimeoutError("timed out"),
-        http.client.IncompleteRead(b"half"),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_without_network_the_error_says_what_to_place_where(network, failure, tmp_path):
-    network(failure)
-    with pytest.raises(OSError) as caught:
-        papers_datasets.load(FILE)
-    message = str(caught.value)
-    for part in (FILE.url, str(tmp_path / "cache" / "dpmoments" / "small.data"), papers_datasets._FOLDER_VARIABLE):
-        assert part in message
 
 
 POPRES = (papers_datasets._COMPONENTS, papers_datasets._EIGENVALUES, papers_datasets._COLORS)
@@ -458,17 +382,6 @@ def test_unit_rows_match_the_reference(include_target):
     np.testing.assert_allclose(rows, reference_unit_rows(small, include_target), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("include_target", "n_features"), [(False, 104), (True, 106)])
-def test_adult_features_are_those_of_its_occurring_levels(include_target, n_features):
-    # 6 numeric; 7 (of the codebook's 8: who never worked has no occupation) + 16 + 7 + 14 + 6 + 5 + 2 + 41.
-    people = datasets.adult("train")
-    before = people.frame.slice(0, 100).to_pylist()
-    rows = papers_datasets.standardized_unit_rows(people, include_target=include_target)
-    assert rows.shape == (30_162, n_features)
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
-    assert people.frame.slice(0, 100).to_pylist() == before
-
-
 # Numeric features and levels of each column of Adult, "?" among the levels, as the 108 features of Amin et al. add up.
 LEVELS_IN_THE_PAPER = {
     "workclass": 9, "education": 16, "marital-status": 7, "occupation": 15, "relationship": 6, "race": 5, "sex": 2,
@@ -581,17 +494,6 @@ def sphere_p_value(rows: np.ndarray, mixing: np.ndarray) -> float:
     return float(stats.kstest(unmixed[:, 0] ** 2, stats.beta(0.5, (d - 1) / 2).cdf).pvalue)
 
 
-def test_synthetic_rows_have_their_exact_law():
-    n_rows, d = 20_000, 6
-    rows = papers_datasets.amin_synthetic(n_rows, d, np.random.default_rng(7), columns="drawn")
-    replay = np.random.default_rng(7)
-    normals, mixing = replay.standard_normal((n_rows, d)), replay.random((d, d))
-    assert sphere_p_value(rows, mixing) > 0.01
-    planted = normals @ mixing.T  # mixed from the wrong side
-    planted /= np.linalg.norm(planted, axis=1, keepdims=True)
-    assert sphere_p_value(planted, mixing) < 1e-6
-
-
 def test_algorithm_3_has_its_exact_law_variance_1_included():
     """Standardized by the exact standard deviations of its features, ‖U_j‖, a row is ZU/‖U_j‖ on the sphere."""
     n_rows, d = 20_000, 6
@@ -679,12 +581,6 @@ def test_rows_of_heavy_tails_have_their_exact_law(name):
         assert (many**4).mean() == pytest.approx(fourth, rel=0.05)
         # E[x²y²] = E[x⁴]/3 for spherical symmetry; 1 for independent coordinates
         assert (many[:, 0] ** 2 * many[:, 1] ** 2).mean() == pytest.approx(fourth / 3.0, rel=0.05)
-
-
-def test_every_source_is_https_with_an_md5():
-    for source in POPRES:
-        assert source.url.startswith("https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/")
-        assert len(source.md5) == 32
 
 
 def test_the_examples_of_the_papers_tables_are_true():

@@ -184,44 +184,44 @@ def test_numbers_are_rounded_as_python_rounds_them(number: float) -> None:
         assert text_numbers(pa.array([grouped(number, ",", ".")]), german).values[0] == float(f"{number:.17f}")
 
 
-@pytest.mark.parametrize(
-    ("cell", "number"),
-    [
-        ("1.234", 1234.0),
-        ("1.234,5", 1234.5),
-        ("1234,5", 1234.5),
-        ("1.234.567", 1234567.0),
-        ("-1.234,", -1234.0),
-        (",5", 0.5),
-        ("1.234e2", 123400.0),
-        (" 12 ", 12.0),
-        ("+1.000", 1000.0),
-        ("1,5E-1", 0.15),
-        ("1.23", None),
-        ("12.34.567", None),
-        ("1234.567", None),
-        ("1.2345", None),
-        (".234", None),
-        ("1,234.5", None),
-        ("1.", None),
-        ("1..234", None),
-        ("1 234", None),
-        ("1,2,3", None),
-        ("0x10", None),
-        ("", "missing"),
-        ("n/a", "missing"),
-        ("inf", "missing"),
-        (None, "missing"),
-        ("k.A.", None),
-    ],
-)
-def test_thousands_stand_between_groups_of_three_alone(cell: str | None, number: float | str | None) -> None:
-    found = text_numbers(pa.array([cell], pa.string()), TextFormat(decimal=",", thousands="."))
-    assert found.unparsable.tolist() == [number is None]
-    assert found.missing.tolist() == [number == "missing"]
-    if isinstance(number, float):
-        assert found.values.tolist() == [number]
-    assert "private" in repr(found)
+GROUPED = {
+    "1.234": 1234.0,
+    "1.234,5": 1234.5,
+    "1234,5": 1234.5,
+    "1.234.567": 1234567.0,
+    "-1.234,": -1234.0,
+    ",5": 0.5,
+    "1.234e2": 123400.0,
+    " 12 ": 12.0,
+    "+1.000": 1000.0,
+    "1,5E-1": 0.15,
+}
+UNPARSABLE = [
+    "1.23",
+    "12.34.567",
+    "1234.567",
+    "1.2345",
+    ".234",
+    "1,234.5",
+    "1.",
+    "1..234",
+    "1 234",
+    "1,2,3",
+    "0x10",
+    "k.A.",
+]
+
+
+def test_thousands_stand_between_groups_of_three_alone() -> None:
+    outcomes: dict[str | None, Any] = (
+        GROUPED | dict.fromkeys(UNPARSABLE) | dict.fromkeys(["", "n/a", "inf", None], "missing")
+    )
+    for cell, number in outcomes.items():
+        found = text_numbers(pa.array([cell], pa.string()), TextFormat(decimal=",", thousands="."))
+        assert (found.unparsable.tolist(), found.missing.tolist()) == ([number is None], [number == "missing"]), cell
+        if isinstance(number, float):
+            assert found.values.tolist() == [number]
+        assert "private" in repr(found)
 
 
 def test_flags_and_chunks() -> None:

@@ -17,153 +17,128 @@ AGE = "columns:\n  - name: age\n    kind: numeric\n    lower: 0\n    upper: 100\
 TOWN = "  - {name: town, kind: categorical, levels: [LEVELS]}\n"
 
 
-MISTAKES: dict[str, tuple[str, str]] = {
-    "thousands": (
-        AGE.replace("100", "1,000"),
-        "line 5: column 'age': upper must be a number, got the text '1,000': write 1000",
-    ),
-    "unit": (
+MISTAKES: list[tuple[str, str]] = [
+    (AGE.replace("100", "1,000"), "line 5: column 'age': upper must be a number, got the text '1,000': write 1000"),
+    (
         AGE.replace("100", "100 years"),
         "line 5: column 'age': upper must be a number, got the text '100 years': digits with a decimal",
     ),
-    "date": (
+    (
         AGE.replace("100", "2020-01-31"),
         "line 5: column 'age': upper must be a number, got the text '2020-01-31': a column with dates for",
     ),
-    "date bound": (
+    (
         AGE.replace("numeric", "date").replace("100", "31.01.2020"),
         "line 4: column 'age': lower must be a date, as in '2015-01-31' or '2015-01-31T12:00:00', got 0",
     ),
-    "tab": (
+    (
         AGE.replace("    lower", "\tlower"),
         " is not a YAML file (line 4): it is indented with a tab, but YAML allows only spaces",
     ),
-    "no colon": (
+    (
         AGE.replace("lower:", "lower"),
         " is not a YAML file (line 5): check the indent, colons and quotes there and in the line before",
     ),
-    "an indent and no colon": (
-        AGE.replace("    upper:", "      upper"),
-        "line 2: column 'age' has no bounds (upper). Fill these in",
-    ),
-    "no blank in the name": (
+    (AGE.replace("    upper:", "      upper"), "line 2: column 'age' has no bounds (upper). Fill these in"),
+    (
         "columns:\n  - name:age\n",
         "line 2: every column is a mapping with a name and a kind: add a space after each colon",
     ),
-    "open quote": (
+    (
         AGE.replace("100", '"100'),
         " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
     ),
-    "repeated": (AGE + "    lower: 5\n", " is not a YAML file (line 6): a key occurs twice in one entry"),
-    "misspelt": (
-        AGE.replace("upper", "uper"),
-        "line 5: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use",
-    ),
-    "misspelt above": (
-        AGE + "row_nrom: 3\n",
-        "line 6: unknown entries in the schema: 'row_nrom' (did you mean 'row_norm'?)",
-    ),
-    "comma in braces": (
+    (AGE + "    lower: 5\n", " is not a YAML file (line 6): a key occurs twice in one entry"),
+    (AGE.replace("upper", "uper"), "line 5: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use"),
+    (AGE + "row_nrom: 3\n", "line 6: unknown entries in the schema: 'row_nrom' (did you mean 'row_norm'?)"),
+    (
         "columns:\n- {name: a, kind: numeric, lower: 0, upper: 1,000}\n",
         "line 2: column 'a' has unknown entries '000' (in braces a comma ends an entry: write 1000, not",
     ),
-    "reversed": (AGE.replace("100", "-5"), "line 4: column 'age': lower=0.0 must be below upper=-5.0"),
-    "blank": (
+    (AGE.replace("100", "-5"), "line 4: column 'age': lower=0.0 must be below upper=-5.0"),
+    (
         AGE.replace("100", ""),
         "line 5: column 'age' has no bounds (upper). Fill these in from public knowledge (they are never",
     ),
-    "truth values": (
+    (
         AGE + TOWN.replace("LEVELS", "true, false"),
         "line 6: column 'town': levels must be strings or integers (Boolean is for true/false; in a file,",
     ),
-    "mixed": (
+    (
         AGE + TOWN.replace("LEVELS", "1, 2, x"),
         "line 6: column 'town': levels must be all strings or all integers (in a file, put the numbers into",
     ),
-    "twice": (
-        AGE + TOWN.replace("LEVELS", "no, yes, no"),
-        "line 6: column 'town': a level is listed twice in levels, 'no'",
-    ),
-    "kind": (
+    (AGE + TOWN.replace("LEVELS", "no, yes, no"), "line 6: column 'town': a level is listed twice in levels, 'no'"),
+    (
         AGE.replace("numeric", "number"),
         "line 3: column 'age' has kind 'number': use numeric, categorical, boolean, date, sampling_weight, power, product",
     ),
-    "levels without a list": (
+    (
         AGE + "  - name: ward\n    kind: categorical\n    levels: A12, B03, ICU\n",
         "line 8: column 'ward': levels is a text, not a list: put them in [ ], levels: [A12, B03, ICU]",
     ),
-    "one level and no list": (
+    (
         AGE + "  - {name: ward, kind: categorical, levels: 7}\n",
         "line 6: column 'ward': levels is a text, not a list: put them in [ ], levels: [7]",
     ),
-    "levels without commas": (
+    (
         AGE + TOWN.replace("LEVELS", "A12 B03 ICU"),
         "line 6: column 'town': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12,",
     ),
-    "levels on one line of a list": (
+    (
         AGE + "  - name: ward\n    kind: categorical\n    levels:\n    - A12, B03\n",
         "line 9: column 'ward': levels holds one level, 'A12, B03': with commas it would be levels: [A12,",
     ),
-    "digits that are text": (
+    (
         AGE + TOWN.replace("LEVELS", "01067, 10115, 80331"),
         "line 6: column 'town': 01067 is text because it begins with 0, but 10115 is a number: put all in",
     ),
-    "typographic quotes": (
+    (
         AGE.replace("age", "“Alter”"),
         "line 2: column '“Alter”': “Alter” has typographic quotes, “, ”, which YAML reads as part of it:",
     ),
-    "typographic quotes round a level": (
+    (
         AGE + TOWN.replace("LEVELS", "„Nord“, Ost"),
         "line 6: column 'town': „Nord“ has typographic quotes, „, “, which YAML reads as part of it: write",
     ),
-    "two columns with the same name": (AGE + AGE[9:], "line 6: two columns are named 'age': rename or delete one"),
-    "thousands or decimals": (
+    (AGE + AGE[9:], "line 6: two columns are named 'age': rename or delete one"),
+    (
         AGE.replace("100", "150.000"),
         "line 5: column 'age': upper: 150.000 is 150, because a point starts the decimals: write 150, or 150000",
     ),
-    "thousands in a list": (
+    (
         AGE.replace("    lower: 0\n    upper: 100", "    scale: [1, -5.000]"),
         "line 4: column 'age': scale: -5.000 is -5, because a point starts the decimals: write -5, or -5000",
     ),
-    "thousands above": (
-        AGE + "row_norm: 2.000\n",
-        "line 6: row_norm: 2.000 is 2, because a point starts the decimals: write 2, or 2000",
-    ),
-    "open bracket": (
+    (AGE + "row_norm: 2.000\n", "line 6: row_norm: 2.000 is 2, because a point starts the decimals: write 2, or 2000"),
+    (
         AGE + "  - name: ward\n    kind: categorical\n    levels: [a, b\n    missing: error\n",
         " is not a YAML file (line 8): a bracket that opens there is not closed, or lacks a comma",
     ),
-    "comma in a list": (
+    (
         AGE + TOWN.replace("LEVELS", '"a" "b"'),
         " is not a YAML file (line 6): a bracket that opens there is not closed, or lacks a comma",
     ),
-    "no blank after the dash": (
-        AGE.replace("- ", "-"),
-        " is not a YAML file (line 2): add a space after the - that begins a column",
-    ),
-    "no blank after the dash, read all the same": (
-        "columns:\n  -name: age\n  kind: boolean\n",
-        "line 2: add a space after the - that begins a column",
-    ),
-    "indented less": (
+    (AGE.replace("- ", "-"), " is not a YAML file (line 2): add a space after the - that begins a column"),
+    ("columns:\n  -name: age\n  kind: boolean\n", "line 2: add a space after the - that begins a column"),
+    (
         AGE.replace("    lower", "   lower"),
         " is not a YAML file (line 4): check the indent, colons and quotes there and in the line before",
     ),
-    "a column indented more": (
+    (
         AGE + "    - name: x\n      kind: boolean\n",
         " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
     ),
-    "several": (
+    (
         AGE.replace("100", "1,000") + TOWN.replace("LEVELS", ""),
         "line 5: column 'age': upper must be a number, got the text '1,000': write 1000; "
         "line 6: column 'town' has no levels. Fill these in from public knowledge",
     ),
-}  # fmt: skip
+]
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_named_where_it_is(name: str, tmp_path: Path) -> None:
-    text, sentence = MISTAKES[name]
+@pytest.mark.parametrize(("text", "sentence"), MISTAKES)
+def test_a_mistake_is_named_where_it_is(text: str, sentence: str, tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(text)
     between = "" if sentence.startswith(" ") else ": "

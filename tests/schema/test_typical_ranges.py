@@ -14,9 +14,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.cli.entry import main
-from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian
 from dpmoments.rows.encode import encode_columns
-from dpmoments.rows.rows import Rows
 from dpmoments.schema import encoding as typical_ranges
 from dpmoments.schema.encoding import DOUBT, TRUST, column_weights
 from support.said import Said, codes, refused
@@ -165,14 +163,6 @@ def test_no_row_is_longer_than_one_and_some_are_as_long(mean: bool) -> None:
     assert np.linalg.norm(wrong, axis=1).max() > 1.0 + 1e-5
 
 
-def test_on_the_lattice_the_bound_holds_in_integers() -> None:
-    corners = extreme_rows(SCHEMA)
-    for place in range(0, len(corners), 7):
-        moments = Rows.of(corners.slice(place, 1), SCHEMA, neighbors="add_remove").moments(bits=20)
-        length = sum(int(cell) for cell in np.diag(moments.gram))
-        assert 0.999 * 4**20 < length <= 4**20
-
-
 def test_the_weights_make_the_noise_least_that_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Σ over pairs of columns of (noise/typical size)² ∝ (Σ k/(V w²))², least over weights whose squares add up alike."""
     monkeypatch.setattr(typical_ranges, "TRUST", 1.0)
@@ -221,15 +211,6 @@ def test_no_guess_doubles_the_noise_of_a_cell() -> None:
     assert worst > 1.5
 
 
-@pytest.mark.parametrize(("n_columns", "most"), [(4, 1.3), (8, 1.2), (20, 1.1)])
-def test_one_silly_guess_costs_the_other_columns_little(n_columns: int, most: float) -> None:
-    columns = [dpm.Numeric(f"x{place}", 0, 100, typical=(30, 70)) for place in range(1, n_columns)]
-    weights = column_weights([dpm.Numeric("x0", 0, 100, typical=(50, 50.04)), *columns], mean=True)
-    assert weights is not None
-    assert 1.0 < 1.0 / weights[1:].min() ** 2 < most
-    assert weights[0] > 1.0
-
-
 def test_guesses_that_are_off_within_the_doubt_tell_no_columns_apart() -> None:
     rng = np.random.default_rng(2)
 
@@ -272,21 +253,3 @@ def test_moments_come_back_in_the_tables_units(neighbors: str, mean: bool) -> No
         np.testing.assert_allclose(
             released.covariance, np.cov(own.T, bias=True), atol=1e-2 * np.outer(size, size).max()
         )
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-9])
-def test_the_noise_of_a_cell_falls_by_the_product_of_its_weights(delta: float) -> None:
-    table = people()
-    noise = []
-    mechanism = EntrywiseGaussian() if delta else dpm.mechanisms.Laplace()
-    for schema in (SCHEMA, WITHOUT):
-        released = dpm.release(
-            table, schema, epsilon=0.5, delta=delta, mechanism=mechanism, repair="none", insecure_seed=4
-        )
-        rows = encode_columns({name: table[name] for name in schema.names}, schema, mean=True)
-        noise.append(schema.encoding().decode_covariance(released.noisy_gram - rows.T @ rows))
-    weight = SCHEMA.encoding().weight
-    assert weight is not None
-    np.testing.assert_allclose(noise[0] * np.outer(weight, weight), noise[1], rtol=1e-2)
-    assert weight.max() > 1.2
-    assert weight.min() < 0.95
