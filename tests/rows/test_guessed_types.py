@@ -79,11 +79,8 @@ def files_of(tmp: Path, *columns: Any) -> Path:
 
 
 REFUSED: dict[str, Callable[[Path], Any]] = {
-    "polars csv": lambda tmp: pl.scan_csv(text(tmp, "csv")),
     "polars csv, in a query": lambda tmp: pl.scan_csv(text(tmp, "csv")).filter(pl.col("x") > 1).cache().sort("x"),
     "polars csv, joined": lambda tmp: pl.LazyFrame({"x": [3]}).join(pl.scan_csv(text(tmp, "csv")), on="x"),
-    "polars ndjson": lambda tmp: pl.scan_ndjson(text(tmp, "ndjson")),
-    "polars folders": lambda tmp: pl.scan_parquet(folder(tmp), hive_partitioning=True),
     "polars folders, by default": lambda tmp: pl.scan_parquet(folder(tmp)),
     "polars folders below one with a line break": lambda tmp: pl.scan_parquet(
         folder((tmp / "a\nb").absolute()), hive_partitioning=True
@@ -98,9 +95,7 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
     "polars folders, filtered": lambda tmp: (
         pl.scan_parquet(folder(tmp)).filter(pl.col("c") == 7).select("x").with_columns(c=pl.lit("7"))
     ),
-    "arrow folders": lambda tmp: ds.dataset(folder(tmp), partitioning="hive"),
     "arrow folders, together": lambda tmp: ds.dataset([ds.dataset(folder(tmp), partitioning="hive")]),
-    "duckdb csv": lambda tmp: duck(f"SELECT * FROM '{text(tmp, 'csv')}'"),
     "duckdb csv of its own": lambda tmp: duckdb.connect().read_csv(text(tmp, "csv")),
     "duckdb json": lambda tmp: duck(f"SELECT * FROM read_json('{text(tmp, 'ndjson')}')"),
     "duckdb csv, in a view": lambda tmp: duck(
@@ -110,7 +105,6 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
         f"SELECT * FROM (SELECT a.c, max(a.x) AS x FROM '{text(tmp, 'csv')}' a JOIN range(9) b(i) ON a.x > b.i "
         "GROUP BY a.c UNION ALL SELECT '7', 3) ORDER BY x LIMIT 5"
     ),
-    "duckdb pandas": lambda _: duckdb.connect().from_df(cells_of_objects()),
     "duckdb pandas, by a name": lambda _: registered("FROM people"),
     "duckdb pandas, in a view": lambda _: registered("CREATE TEMP VIEW v AS SELECT * FROM people", "FROM v"),
     "duckdb pandas, deep in a query": lambda _: registered(

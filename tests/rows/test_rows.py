@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.feather as pa_feather
 import pytest
 
@@ -25,7 +24,6 @@ from dpmoments.privacy.budget import PrivacyRequest
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.rows.kernel import transformed_norms
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
 from support.said import refused
 from support.table_forms import (
@@ -119,38 +117,6 @@ def test_progress_tells_the_same_of_every_table(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     write(folder / "t.csv", csv_text(TABLE.drop_columns(["region"])))
     assert told(tmp_path / "keys" / "*" / "*.csv", SCHEMA) == every_hundredth * 6
-
-
-@pytest.mark.long(sets=None)
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".feather", ".arrows"])
-def test_progress_in_files_without_a_number_of_rows_goes_with_what_was_read(
-    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of two files, the first three times as long."""
-    monkeypatch.setattr(text, "_CSV_BLOCK_BYTES", 1 << 16)
-    rng = np.random.default_rng(0)
-    for name, n_rows in (("a", 30_000), ("b", 10_000)):
-        table = pa.table({"x": rng.random(n_rows), "y": rng.random(n_rows)})
-        path = tmp_path / f"{name}{ending}"
-        if ending == ".feather":
-            pa_feather.write_feather(table, path, chunksize=2_000)
-        elif ending == ".arrows":
-            with pa.ipc.new_stream(path, table.schema) as stream:
-                stream.write_table(table, max_chunksize=2_000)
-        else:
-            write_compressed(table, path)
-    after: list[int] = []
-    rows = Rows.of(tmp_path / f"*{ending}", Schema.unit_ball(2, names=["x", "y"]), on_block=after.append, threads=1)
-    rows.count()
-    reached = np.cumsum(after) / sum(path.stat().st_size for path in tmp_path.iterdir())
-    even = np.arange(1, len(after) + 1) / len(after)
-    assert len(after) >= 19
-    assert np.abs(reached - even).max() < 0.13  # a compressed file is read 64 kilobytes at a time
-
-
-def write_compressed(table: pa.Table, path: Path) -> None:
-    with pa.output_stream(str(path), compression="detect") as stream:
-        pa_csv.write_csv(table, stream)
 
 
 def test_progress_of_several_passes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,16 +88,11 @@ def csv(spark: Any) -> Any:
 REFUSED: dict[str, Callable[[Any, Path], Any]] = {
     "csv, inferred": lambda s, tmp: csv(s).csv(text(tmp, "csv"), inferSchema=True),
     "csv, inferred, cast": lambda s, tmp: numbered(csv(s).csv(text(tmp, "csv"), inferSchema=True)),
-    "csv, inferred, by the second interface": lambda s, tmp: second_version(
-        s, lambda: csv(s).option("inferSchema", True).csv(text(tmp, "csv"))
-    ),
     "csv without a header": lambda s, tmp: s.read.csv(text(tmp, "csv", "")).toDF("c", "x"),
     "csv by its path": lambda s, tmp: s.sql(f"SELECT _c0 AS c, _c1 AS x FROM csv.`{text(tmp, 'csv')}`"),
     "json": inferred,
     "json by its path": lambda s, tmp: s.sql(f"SELECT * FROM json.`{text(tmp, 'json')}`"),
-    "json, by the second interface": lambda s, tmp: second_version(s, lambda: s.read.json(text(tmp, "json"))),
     "json lines in memory": lambda s, _: s.read.json(s.sparkContext.parallelize(['{"c": "7", "x": 3.0}'])),
-    "csv lines in memory": lambda s, _: s.read.csv(s.sparkContext.parallelize(["c,x", "7,3"]), header=True),
     "xml": lambda s, tmp: s.read.option("rowTag", "r").xml(text(tmp, "xml")),
     "json in a view": lambda s, tmp: s.table(viewed(s, inferred(s, tmp), "json_view")),
     "a union with json": lambda s, tmp: good(s).union(inferred(s, tmp)),
@@ -110,9 +105,6 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
     "json in a scalar": lambda s, tmp: s.sql(
         f"SELECT c, x + (SELECT max(x) FROM {viewed(s, inferred(s, tmp), 'json_view')}) AS x FROM {viewed(s, good(s), 'good')}"
     ),
-    "json in a common table": lambda s, tmp: s.sql(
-        f"WITH j AS (SELECT * FROM {viewed(s, inferred(s, tmp), 'json_view')}) SELECT * FROM j UNION ALL SELECT * FROM j"
-    ),
     "a row's own query of json": lambda s, tmp: s.sql(
         f"SELECT g.c, z AS x FROM {viewed(s, good(s), 'good')} g, "
         f"LATERAL (SELECT max(x) AS z FROM {viewed(s, inferred(s, tmp), 'json_view')})"
@@ -122,7 +114,6 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
         s, tmp, "csv", text(tmp, "csv"), options="OPTIONS (header true, inferSchema true)"
     ),
     "a local checkpoint": lambda s, tmp: inferred(s, tmp).localCheckpoint(),
-    "a local checkpoint to come": lambda s, tmp: inferred(s, tmp).localCheckpoint(eager=False),
     "rows of a frame": lambda s, tmp: inferred(s, tmp).rdd.toDF(),
     "lines of a file": lambda s, tmp: (
         s.sparkContext.textFile(text(tmp, "csv", "")).map(lambda line: line.split(",")).toDF(["c", "x"])
@@ -132,28 +123,17 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
         s.read.parquet(folders(tmp)).selectExpr("cast(c AS int) AS k", "x").selectExpr("cast(k AS string) AS c", "x")
     ),
     "folders in a filter": lambda s, tmp: s.read.parquet(folders(tmp)).filter("c = 7").selectExpr("'7' AS c", "x"),
-    "the type of folders": lambda s, tmp: (
-        s.read.parquet(folders(tmp)).filter("typeof(c) = 'int'").selectExpr("'7' AS c", "x")
-    ),
-    "folders in a union": lambda s, tmp: s.read.parquet(folders(tmp)).selectExpr("c", "x").union(good(s)),
-    "folders, by the second interface": lambda s, tmp: second_version(s, lambda: s.read.parquet(folders(tmp))),
     "folders with a schema of the rest": lambda s, tmp: s.read.schema("x double").parquet(folders(tmp)),
     "a command": lambda s, _: s.sql("SHOW TABLES").selectExpr("tableName AS c", "1.0 AS x"),
     "files as they are": lambda s, tmp: s.read.format("binaryFile").load(text(tmp, "csv")).selectExpr("path AS c", "1.0 AS x"),
     "csv of a schema, stopped by a cell": lambda s, tmp: (
         s.read.schema(TYPES).option("Mode", "failfast").csv(text(tmp, "csv", ""))
     ),
-    "csv, stopped by a cell, by the second interface": lambda s, tmp: second_version(
-        s, lambda: s.read.schema(TYPES).csv(text(tmp, "csv", ""), mode="FAILFAST")
-    ),
     "a stream": lambda s, tmp: s.readStream.schema(TYPES).json(str(Path(text(tmp, "json")).parent)),
-    "a stream of numbers": lambda s, _: s.readStream.format("rate").load().selectExpr("'7' AS c", "value AS x"),
-    "csv, not inferred": lambda s, tmp: numbered(csv(s).csv(text(tmp, "csv"), inferSchema=False)),
     "csv of a schema": lambda s, tmp: s.read.schema(TYPES).csv(text(tmp, "csv", "")),
     "json of a schema, by the second interface": lambda s, tmp: second_version(
         s, lambda: s.read.schema(TYPES).json(text(tmp, "json"))
     ),
-    "xml of a schema": lambda s, tmp: s.read.schema(TYPES).option("rowTag", "r").xml(text(tmp, "xml")),
     "folders of a schema": lambda s, tmp: s.read.schema(TYPES).parquet(folders(tmp)),
     "folders that nobody asks for": lambda s, tmp: s.read.parquet(folders(tmp)).selectExpr("'7' AS c", "x"),
     "folders in a view, that nobody asks for": lambda s, tmp: (
@@ -163,7 +143,6 @@ REFUSED: dict[str, Callable[[Any, Path], Any]] = {
 
 ACCEPTED: dict[str, Callable[[Any, Path], Any]] = {
     "parquet": lambda s, tmp: s.read.parquet(parquet(tmp)),
-    "parquet, by the second interface": lambda s, tmp: second_version(s, lambda: s.read.parquet(parquet(tmp))),
     "parquet, merged": lambda s, tmp: s.read.option("mergeSchema", True).parquet(parquet(tmp)).filter("x > 0"),
     "orc": lambda s, tmp: (good(s).write.orc(str(tmp / "orc")), s.read.orc(str(tmp / "orc")))[1],
     "parquet in a catalog": lambda s, tmp: catalog(s, tmp, "parquet", parquet(tmp)),
@@ -180,9 +159,6 @@ ACCEPTED: dict[str, Callable[[Any, Path], Any]] = {
     "a list": lambda s, _: s.createDataFrame([("7", 3.0)], ["c", "x"]),
     "an RDD in memory": lambda s, _: s.sparkContext.parallelize([("7", 3.0)]).union(
         s.sparkContext.parallelize([("007", 3.0)])).toDF(["c", "x"]),
-    "pandas": lambda s, _: s.createDataFrame(TABLE.to_pandas()),
-    "values": lambda s, _: s.sql("SELECT * FROM VALUES ('7', 3.0D) AS t(c, x)"),
-    "cached": lambda s, _: good(s).cache(),
     "a common table": lambda s, _: s.sql(
         f"WITH g AS (SELECT * FROM {viewed(s, good(s), 'good')}) SELECT * FROM g UNION ALL SELECT * FROM g"
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dpmoments as dpm
 from contracts.cases import CASES, Case, run_plan
 from dpmoments.papers.mechanisms.log_scale_histogram import CoordinateValue
 from dpmoments.papers.mechanisms.mapped_rows import TransformedNorm
@@ -96,18 +95,6 @@ def test_any_partitioning_in_any_order_gives_the_same_bits(
     assert plain(summary.merge(nothing, parts[0])) == plain(parts[0]) == plain(summary.merge(parts[0], nothing))
 
 
-@pytest.mark.long
-@every_summary
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_do_not_matter(make: Callable[[bool], Summary[Any, Any]], threads: int) -> None:
-    table = np.random.default_rng(1).normal(size=(5000, D))
-    table[::7] = np.nan
-    for keep in (True, False):
-        summary = make(keep)
-        found = summarize_in_threads(summary, np.array_split(table, 23), lambda part: part, threads)
-        assert plain(found) == plain(of_partition(summary, [table]))
-
-
 def test_an_error_in_a_thread_is_raised_and_stops_the_pass() -> None:
     read = []
 
@@ -151,11 +138,3 @@ def test_what_mechanisms_ask_travels(case: Case) -> None:
         assert is_dataclass(summary)
         statistic = getattr(summary, "statistic", None)
         assert statistic is None or is_dataclass(statistic)
-
-
-def test_moments_without_their_dropped_rows() -> None:
-    table = np.array([[np.nan] * D, [0.5] * D])
-    kept = of_partition(MomentSummary(D, missing="drop", keep_dropped=True), [table])
-    assert (kept.count, kept.dropped) == (2, 1)
-    assert kept.without_dropped() == replace(kept, count=1, dropped=0)
-    assert dpm.rows.Rows.of(table, dpm.Schema.unit_ball(D, missing="drop")).moments().count == 1

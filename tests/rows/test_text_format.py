@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -174,16 +173,6 @@ def test_text_numbers_are_those_of_arrows_reader(decimal: str, delimiter: str, c
         assert found.missing[place] or found.values[place] == expected
 
 
-@given(number=st.floats(allow_nan=False, allow_infinity=False))
-@settings(max_examples=examples(150), deadline=None)
-def test_numbers_are_rounded_as_python_rounds_them(number: float) -> None:
-    german = TextFormat(decimal=",", thousands=".")
-    cell = repr(number).replace(".", ",")
-    assert text_numbers(pa.array([cell]), german).values[0] == number
-    if abs(number) < 1e15:
-        assert text_numbers(pa.array([grouped(number, ",", ".")]), german).values[0] == float(f"{number:.17f}")
-
-
 GROUPED = {
     "1.234": 1234.0,
     "1.234,5": 1234.5,
@@ -278,17 +267,6 @@ def test_null_words_and_levels(tmp_path: Path) -> None:
 def test_formats_that_cannot_be(options: dict[str, Any], code: str) -> None:
     with refused(code, (TypeError, ValueError)):
         TextFormat(**options)
-
-
-def test_only_text_files_have_a_text_format(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "t.parquet")
-    schema = Schema(dpm.Numeric("a", 0, 1))
-    with refused("files, which state their own format: leave it out", endings=(".parquet",)):
-        Rows.of(tmp_path / "t.parquet", schema, text_format=GERMAN)
-    with refused("text_format applies to text files, but the table is", TypeError, got="Table"):
-        Rows.of(pa.table({"a": [1.0]}), schema, text_format=GERMAN)
-    with refused("must be", TypeError, parameter="text_format"):
-        Rows.of(tmp_path / "t.parquet", schema, text_format={"delimiter": ";"})  # type: ignore[arg-type]
 
 
 SIMPLE = Schema(
@@ -387,15 +365,6 @@ def test_streams_do_not_depend_on_where_reads_end(encoding: str, size: int, monk
     skipped = Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding, skip_lines=2).read(-1)
     assert skipped.decode() == whole.split("\r\n", 2)[2]
     assert Utf8Stream(io.BytesIO(whole.encode(encoding)), encoding, skip_lines=100).read(5) == b""
-
-
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_a_header_alone_is_a_table(line_end: str, tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    for end in (line_end, ""):
-        path.write_bytes(f"age;smokes;town{end}".encode("utf-16"))
-        rows = Rows.of(path, SIMPLE, text_format=TextFormat(delimiter=";", encoding="utf-16"))
-        assert (rows.count(), rows.table_size()) == (0, 0)
 
 
 def test_an_index_of_a_frame_is_named_where_it_is_wanted() -> None:

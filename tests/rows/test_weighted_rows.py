@@ -216,9 +216,3 @@ def wanted() -> ExactMoments:
 def test_every_form_of_a_table_gives_the_same_bits(form: str, wanted: ExactMoments, tmp_path: Path) -> None:
     table = FORMS[form](TABLE) if form in FORMS else FILES[form](tmp_path)
     assert Rows.of(table, OF_FORMS).moments() == wanted
-
-
-def test_an_engine_gives_the_same_bits(wanted: ExactMoments) -> None:
-    dask = pytest.importorskip("dask.dataframe")
-    frame = TABLE.to_pandas(types_mapper=pd.ArrowDtype)
-    assert Rows.of(dask.from_pandas(frame, npartitions=3), OF_FORMS).moments() == wanted

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -158,29 +156,6 @@ SCHEMA = Schema(
     dpm.Product("admitted", "late"),
 )
 """With what is derived of a date: bounds of 0 and 3652 days."""
-
-
-def test_a_date_is_a_numeric_column_of_days_in_every_form_of_the_table(tmp_path: Path) -> None:
-    frame = table()
-    days = frame.assign(admitted=(frame["admitted"] - pd.Timestamp("2015-01-01")).dt.days.astype(float))
-    as_numbers = Schema(
-        dpm.Numeric("admitted", 0, 3652, missing="center"),
-        *(column.stated if hasattr(column, "stated") else column for column in SCHEMA.columns[1:]),
-    )
-    expected = Rows.of(days, as_numbers).moments()
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    frame.assign(admitted=frame["admitted"].dt.strftime("%Y-%m-%d 00:00:00")).to_csv(tmp_path / "times.csv")
-    frame.to_feather(tmp_path / "t.feather")
-    arrow = pa.Table.from_pandas(frame)
-    forms = [
-        *(frame, frame.astype(object), arrow, pl.from_arrow(arrow), pl.from_arrow(arrow).lazy()),
-        *(tmp_path / "t.csv", tmp_path / "times.csv", tmp_path / "t.feather"),
-        arrow.set_column(0, "admitted", arrow["admitted"].cast(pa.date32())),
-        frame.assign(admitted=frame["admitted"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")),
-        frame.convert_dtypes(dtype_backend="pyarrow"),
-    ]
-    for form in forms:
-        assert Rows.of(form, SCHEMA).moments() == expected
 
 
 def test_a_prediction_takes_dates_and_rows_drawn_hold_them() -> None:
