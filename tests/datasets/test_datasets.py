@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 import pytest
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
-from benchmarks.papers.datasets import PublishedFile
 from scipy import stats
 from tools import bundle_datasets
 
@@ -33,9 +32,6 @@ from support.said import refused
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-CONTENT = b"a file\nof two lines\n"
-FILE = PublishedFile("small.data", "https://archive.invalid/small.data", hashlib.md5(CONTENT).hexdigest())
-
 # The real files, where the machine has them: the folder named by the variable when the tests start.
 REAL_FOLDER = os.environ.get(papers_datasets._FOLDER_VARIABLE, "")
 URLOPEN = urllib.request.urlopen
@@ -144,24 +140,6 @@ def tiny_adult(monkeypatch):
     train, test = bundle_datasets.read_adult(TINY_TRAIN), bundle_datasets.read_adult(TINY_TEST)
     monkeypatch.setattr(tables, "_bundled", lambda *_: pa.concat_tables([train, test]))
     monkeypatch.setattr(tables, "_N_ADULT_TRAIN", train.num_rows)
-
-
-@pytest.mark.usefixtures("tiny_adult")
-def test_adult_cleaning_on_files_small_enough_to_read():
-    everything = datasets.adult("all", complete=False)
-    check_described(everything)
-    assert everything.frame["income"].to_pylist() == [False, True, False, True]
-    assert everything.frame["workclass"].to_pylist() == ["State-gov", None, "Private", "Private"]
-    assert everything.frame["occupation"].null_count == 1
-    assert everything.frame["native-country"].to_pylist() == [
-        "United-States", None, "United-States", "Trinadad&Tobago",
-    ]  # fmt: skip
-    assert everything.frame["capital-gain"].to_pylist() == [2174, 0, 0, 7688]
-    assert datasets.adult("all").frame["age"].to_pylist() == [39, 25, 44]
-    assert datasets.adult("test").frame["age"].to_pylist() == [25, 44]
-    assert datasets.adult("train").frame["age"].to_pylist() == [39]
-    with refused("has missing values: load the complete rows, or pass", column="workclass"):
-        papers_datasets.standardized_unit_rows(everything)
 
 
 @real(*bundle_datasets.PUBLISHED)

@@ -65,12 +65,9 @@ def of_other_types_here_and_there(part: pd.DataFrame) -> pd.DataFrame:
 
 
 FORMS: dict[str, Any] = {
-    "one partition": lambda: dd.from_pandas(FRAME, npartitions=1),
-    "many partitions": lambda: dd.from_pandas(FRAME, npartitions=23),
     "empty partitions": lambda: cut(FRAME, [0, 0, 3, 3, 300, 400, 400]),
     "categories": lambda: dd.from_pandas(FRAME.astype({"region": "category", "code": "category"}), npartitions=3),
     "objects": lambda: cut(FRAME.astype(object), [111]),
-    "of Arrow": lambda: dd.from_pandas(TABLE.to_pandas(types_mapper=pd.ArrowDtype), npartitions=4),
     "decimals": lambda: cut(FRAME.assign(price=pd.Series(decimals(), dtype=object)), [50, 60]),
     "filtered": lambda: dd.from_pandas(
         pd.concat([FRAME, FRAME.assign(unread="other")], ignore_index=True), npartitions=5

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,10 +21,9 @@ from dpmoments.rows.level_sums import LevelLayout, _longest_row, _scaled_limbs, 
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rounding import Lattice
 from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.engine import PartitionJob, summarized
 from dpmoments.rows.sources.memory import FrameSource
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.rows.sources.source import LocalSource, Reading
+from dpmoments.rows.sources.source import LocalSource
 from dpmoments.rows.summary import summarize_in_threads
 from dpmoments.schema import Schema
 from support.examples import examples
@@ -209,23 +205,6 @@ def test_every_source_counts_levels(
     monkeypatch.setattr(LocalSource, "encode", None)  # no row is spread over the features
     assert rows.moments() == expected
     assert (count, rows.count()) == (expected.count, expected.count)
-
-
-def jobs() -> Iterator[pa.Table]:
-    for start, stop in ((0, 3), (3, 3), (3, 250), (250, TABLE.num_rows)):
-        yield TABLE.slice(start, stop - start)
-
-
-def test_workers_of_engines_count_levels(expected: ExactMoments, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a worker of Dask or Spark does, sent there and back."""
-    monkeypatch.setattr(LocalSource, "encode", None)
-    summary = MomentSummary(WIDE.n_features, missing="drop")
-    job = PartitionJob(
-        Reading(WIDE, True), partial(summarized, summary), summary.merge, summary.finish(summary.start()), True
-    )
-    sent = pickle.loads(pickle.dumps(job))
-    outcomes = [pickle.loads(pickle.dumps(sent.outcome(part, place))) for place, part in enumerate(jobs())]
-    assert job.merged(outcomes).result == expected
 
 
 @pytest.mark.usefixtures("counted_always")

@@ -219,52 +219,6 @@ def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_running(spark: Any
     assert dpm.release(TABLE, SCHEMA, **options).privacy.private
 
 
-CLUSTER = """
-import os, sys, time
-from pathlib import Path
-sys.path[:0] = [{tests!r}]
-import pyspark
-from support.spark_session import start
-from support.table_forms import EXPECTED, SCHEMA, TABLE
-from dpmoments.rows.rows import Rows
-
-spark = start("local-cluster[2,1,1024]",
-              spark_executorEnv_PYTHONPATH=os.pathsep.join(filter(None, [{tests!r}, os.environ.get("PYTHONPATH", "")])))
-marker = Path(sys.argv[1])
-
-
-def kills_the_executor(batches):
-    from pyspark import TaskContext
-    for batch in batches:
-        yield batch
-    if TaskContext.get().partitionId() == 5 and not marker.exists():
-        marker.touch()
-        daemon = os.getppid()
-        executor = int(Path(f"/proc/{{daemon}}/stat").read_text().rsplit(")", 1)[1].split()[1])
-        assert b"java" in Path(f"/proc/{{executor}}/cmdline").read_bytes()
-        os.kill(executor, 9)
-
-
-frame = spark.createDataFrame(TABLE).repartition(8)
-assert Rows.of(frame, SCHEMA).moments() == EXPECTED
-assert Rows.of(frame.mapInArrow(kills_the_executor, frame.schema), SCHEMA).moments() == EXPECTED
-assert marker.exists()
-print("same bits")
-spark.stop()
-"""
-
-
-@pytest.mark.slow
-def test_a_cluster_of_processes_gives_the_same_bits_though_an_executor_is_killed(tmp_path: Path) -> None:
-    """Two executors, one of which is killed in mid-pass."""
-    program = CLUSTER.format(tests=str(TESTS))
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, str(tmp_path / "marker")],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert "same bits" in ran.stdout, ran.stdout + ran.stderr
-
-
 @pytest.mark.slow
 def test_the_example_runs() -> None:
     script = TESTS.parent / "examples" / "spark_job.py"
