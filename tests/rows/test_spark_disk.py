@@ -60,13 +60,7 @@ def written(folder, table, starts):
     return folder
 
 
-def merged_by_workers(self, job, progress):  # the planted fault: results as they are
-    pieces = self.session.sparkContext.parallelize(list(enumerate(self.pieces)), len(self.pieces))
-    outcomes = pieces.map(lambda numbered: job.outcome(numbered[1], numbered[0]))
-    return outcomes.treeReduce(lambda *both: job.merged(both), 2), len(self.pieces)
-
-
-def watch(spark, n_files, names, of_units, planted):
+def watch(spark, n_files, names, of_units):
     n_people = 2_000
     rng = np.random.default_rng(7)
     cells = rng.uniform(1_000.0, 99_000.0, 2 * n_people)
@@ -81,9 +75,6 @@ def watch(spark, n_files, names, of_units, planted):
     by_file = [Rows.of(path, schema).moments() for path in sorted(folder.iterdir())]
     sums = {{int(limb) for one in (moments, *by_file) for limb in np.ravel(one.limbs) if abs(int(limb)) > 1 << 32}}
     secrets = [*sorted(set(ids)), *cells.tolist(), *sorted(sums)]
-    of_driver = ours._SparkFilesSource.outcome
-    if planted:
-        ours._SparkFilesSource.outcome = merged_by_workers
     result = {{}}
     for name in names:
         data, units = forms[name], unit if of_units else None
@@ -94,7 +85,6 @@ def watch(spark, n_files, names, of_units, planted):
         assert units is not None or found == moments
         result[name] = {{"files": [[str(file.path), oct(file.mode), len(file.contents)] for file in seen],
                         "leaks": sorted({{told[:12]: told for told in leaks(seen, secrets)}}.values())}}
-    ours._SparkFilesSource.outcome = of_driver
     return result
 
 
@@ -192,8 +182,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     (folder / "events").mkdir()
     log = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
     steps: dict[str, tuple[str, dict[str, str], list[Any]]] = {
-        "as it is": ("watch", {}, [FILES, ["files", "frame"], False, False]),
-        "planted": ("watch", {}, [FILES, ["files"], False, True]),
+        "as it is": ("watch", {}, [FILES, ["files", "frame"], False]),
         "plans": ("plans", {}, []),
         "log": ("log", log | {"spark.eventLog.dir": (folder / "events").as_uri()}, []),
     }
@@ -212,14 +201,14 @@ def test_a_pass_makes_no_file(told: dict[str, dict[str, Any]]) -> None:
 @pytest.mark.parametrize(("n_files", "of_units"), [(40, False), (400, True)])
 def test_a_pass_over_many_files_makes_no_file(n_files: int, of_units: bool, tmp_path: Path) -> None:
     forms = ["files", "frame", *(["frame of files"] if n_files == 40 or not of_units else [])]
-    assert run(tmp_path, ("watch", {}, [n_files, forms, of_units, False])) == [dict.fromkeys(forms, NO_FILE)]
+    assert run(tmp_path, ("watch", {}, [n_files, forms, of_units])) == [dict.fromkeys(forms, NO_FILE)]
 
 
 @pytest.mark.parametrize("of_units", [False, True])
 def test_what_is_larger_than_spark_sends_by_messages_is_sealed(of_units: bool, tmp_path: Path) -> None:
     """Jobs are in files of PySpark, results in blocks: none shows a thing of the table."""
     small = {"spark.broadcast.UDFCompressionThreshold": "100", "spark.task.maxDirectResultSize": "100"}
-    (found,) = run(tmp_path, ("watch", small, [40, ["files", "frame"], of_units, False]))
+    (found,) = run(tmp_path, ("watch", small, [40, ["files", "frame"], of_units]))
     assert all(seen["files"] and not seen["leaks"] for seen in found.values())
 
 

@@ -196,16 +196,6 @@ def test_what_cannot_be_drafted(data: Any, code: str) -> None:
         Schema.draft(data)
 
 
-def test_a_dataset_whose_types_were_guessed_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("a\n4711\n")
-    for data in (
-        ds.dataset(tmp_path / "t.csv", format="csv"),
-        ds.dataset([ds.dataset(tmp_path / "t.csv", format="csv")]),
-    ):
-        with refused("files, whose types Arrow guesses from the first cells, and", TypeError):
-            Rows.of(data, Schema(dpm.Numeric("a", 0, 1)))
-
-
 def test_feather_version_1_and_damage_are_refused(tmp_path: Path) -> None:
     schema = Schema(dpm.Numeric("age", 0, 9))
     path = tmp_path / "t.feather"

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
-from dpmoments.base.message import Message
-from dpmoments.cli.entry import main
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.schema.encoding import RoughScale
 from support.doc_blocks import run_in_order
@@ -191,44 +186,6 @@ def test_explicit_options_override_the_schema() -> None:
         for options in ((), (("mean_radius", 0.0),), (("eigenvalue_bounds", (1.0, 2.0)), ("mean_radius", 2.0)))
     }
     assert [*spread.values()] == pytest.approx([10 * 4 * 900**2 * 101, 10 * 4 * 900**2, 6.0])
-
-
-# ---------------------------------------------------------------- files and the command line
-
-
-@pytest.mark.long
-def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
-    table = normal_rows() * 1e7
-    pq.write_table(pa.table({f"x{index}": column for index, column in enumerate(table.T)}), "table.parquet")
-    assert main(["init", "table.parquet"]) == 0
-    text = Path("table.yaml").read_text(encoding="utf-8")
-    assert "scale: [1, 1e6]" in text
-    text = re.sub(r"(?m)^( *)lower:\n *upper:$", r"\1scale: [1e-4, 1e4]", text)
-    Path("table.yaml").write_text(text, encoding="utf-8")
-    capsys.readouterr()
-    assert (
-        main(["forecast", "--schema", "table.yaml", "--n-rows", "4000", "--rho", "1", "--neighbors", "add_remove"]) == 0
-    )
-    shown = capsys.readouterr().out
-    assert re.search(r"(?m)^ *auto ", shown)
-    assert re.search(r"gaussian[^()]*\(needs\s+bounds\s+on\s+every\s+column\)", shown)
-    command = ["release", "table.parquet", "--schema", "table.yaml", "--neighbors", "add_remove", "--output", "a.json"]
-    assert main([*command, "--epsilon", "1"]) == 1
-    assert "Give rho" in capsys.readouterr().err
-    assert main([*command, "--rho", "1", "--insecure-seed", "0"]) == 0
-    assert "Warning:" in capsys.readouterr().err
-    assert "clip-widened" in Path("a.json").read_text(encoding="utf-8")
-    assert main(["show", "a.json"]) == 0
-    shown = capsys.readouterr().out
-    assert "standard deviation from 0.0001 to 10000" in shown
-    assert f"Warning: {Message('rows-outside-bounds')}" in " ".join(shown.split())
-    assert main(["show", "a.json", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["warnings"] == [
-        one.to_dict() | {"description": str(one)} for one in dpm.load("a.json").warnings
-    ]
-    assert main(["verify", "a.json"]) == 0
-    assert "ok        noise as the stated budget calls for" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -540,23 +540,6 @@ def test_no_method_of_a_cell_can_warn_of_it(cell: Any, number: float | None) -> 
     assert (None if unreadable[0] else float(values[0])) == number
 
 
-@pytest.mark.parametrize(
-    ("cell", "number"),
-    [
-        (fractions.Fraction(10**5000, 3), np.inf),
-        (fractions.Fraction(-(10**5000), 3), -np.inf),
-        (fractions.Fraction(1, 4), 0.25), (-(10**400), -np.inf),
-        (np.float16(2.5), 2.5), (np.uint64(2**64 - 1), 2.0**64), (np.bool_(True), 1.0), (decimal.Decimal("1e999"), np.inf),
-        (np.longdouble("-1e4000"), -np.inf), (True, 1.0),
-    ],
-)  # fmt: skip
-def test_numbers_of_every_kind_are_read(cell: Any, number: float) -> None:
-    cells = np.empty(1, dtype=object)
-    cells[0] = cell
-    values, unreadable = object_numbers(cells)
-    assert (values.tolist(), unreadable.tolist()) == ([number], [False])
-
-
 class FarDate(dt.datetime):
     """A time whose own zone puts it far outside what 64 bits count."""
 
