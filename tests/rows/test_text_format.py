@@ -272,78 +272,48 @@ def test_formats_that_cannot_be(options: dict[str, Any], code: str) -> None:
 SIMPLE = Schema(
     dpm.Numeric("age", 0, 100, missing="error"), dpm.Boolean("smokes", missing="error"), dpm.Categorical("town", ["a"])
 )
-FAULTS: dict[str, tuple[bytes, TextFormat | None, Said]] = {
-    "semicolons": (f"age;smokes;town\n1,5;1;{SECRET}\n".encode(), None, Said("would have 3 by \";\": pass delimiter=';'")),
-    "tabs": (
-        f"age\tsmokes\ttown\n{SECRET}\t1\tb\n".encode(),
-        None,
-        Said('would have 3 by "\\t", a tab: pass delimiter="\\t"'),
-    ),
-    "commas": (
-        f"age,smokes,town\n1,1,{SECRET}\n".encode(),
-        TextFormat(delimiter=";"),
-        Said("would have 3 by \",\": pass delimiter=','"),
-    ),
-    "no such column": (
-        f"{SECRET};b;c\n1;2;3\n".encode(),
-        None,
-        Said("rename the column in the table or, if every file has", columns=1, names=("age", "smokes", "town")),
-    ),
-    "decimal comma": (
-        f'age,smokes,town\n"4711,5",1,{SECRET}\n'.encode(),
-        None,
-        Said("has a cell that is missing, not finite or not readable, and", column="age"),
-    ),
-    "thousands": (
-        b'age,smokes,town\n"4,7115",1,b\n',
-        TextFormat(thousands=","),
-        Said("has a cell that is missing, not finite or not readable, and", column="age"),
-    ),
-    "yes": (
-        f"age,smokes,town\n1,{SECRET},b\n".encode(),
-        None,
-        Said("has a cell that is missing, not finite or not readable, and", column="smokes"),
-    ),
-    "latin-1 date": (
-        f"age,smokes,town,day\n1,1,b,{SECRET}ü\n".encode("latin-1"),
-        None,
-        Said("has a cell that is missing, not finite or not readable, and", column="day"),
-    ),
-    "latin-1 name": (
-        f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode("latin-1"),
-        None,
-        Said(" cannot be read: ", reason=Said("if it is text, pass the encoding it was saved in", encoding="UTF-8")),
-    ),
-    "utf-8 as utf-16": (
-        f"age,smokes,town\n1,1,{SECRET}".encode(),
-        TextFormat(encoding="utf-16"),
-        Said(" cannot be read: ", reason=Said("its bytes are not text in", encoding="utf-16")),
-    ),
-    "a lone surrogate in a name": (
-        "age,smokes,town,".encode("utf-16-le") + b"\x00\xd8" + "\n1,1,a,1".encode("utf-16-le"),
-        TextFormat(encoding="utf-16-le"),
-        Said(" cannot be read: ", reason=Said("its bytes are not text in", encoding="utf-16-le")),
-    ),
-    "ascii name": (
-        f"age,smokes,town,ü\n1,1,{SECRET},1\n".encode(),
-        TextFormat(encoding="ascii"),
-        Said(" cannot be read: ", reason=Said("its bytes are not text in", encoding="ascii")),
-    ),
-}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_what_is_wrong_is_told_and_no_cell(name: str, tmp_path: Path) -> None:
-    content, stated, expected = FAULTS[name]
+def no_cell(column: str) -> Said:
+    return Said("has a cell that is missing, not finite or not readable, and", column=column)
+
+
+def no_text(encoding: str) -> Said:
+    return Said(" cannot be read: ", reason=Said("its bytes are not text in", encoding=encoding))
+
+
+NAMES = "age,smokes,town"
+NO_SUCH_COLUMN = Said(
+    "rename the column in the table or, if every file has", columns=1, names=("age", "smokes", "town")
+)
+SAVED = Said(" cannot be read: ", reason=Said("if it is text, pass the encoding it was saved in", encoding="UTF-8"))
+ONE_SURROGATE = f"{NAMES},".encode("utf-16-le") + b"\x00\xd8" + "\n1,1,a,1".encode("utf-16-le")
+FAULTS: list[tuple[bytes, dict[str, str], Said]] = [
+    (f"age;smokes;town\n1,5;1;{SECRET}\n".encode(), {}, Said("would have 3 by \";\": pass delimiter=';'")),
+    (f"age\tsmokes\ttown\n{SECRET}\t1\tb\n".encode(), {}, Said('would have 3 by "\\t", a tab: pass delimiter="\\t"')),
+    (f"{NAMES}\n1,1,{SECRET}\n".encode(), {"delimiter": ";"}, Said("would have 3 by \",\": pass delimiter=','")),
+    (f"{SECRET};b;c\n1;2;3\n".encode(), {}, NO_SUCH_COLUMN),
+    (f'{NAMES}\n"4711,5",1,{SECRET}\n'.encode(), {}, no_cell("age")),
+    (f'{NAMES}\n"4,7115",1,b\n'.encode(), {"thousands": ","}, no_cell("age")),
+    (f"{NAMES}\n1,{SECRET},b\n".encode(), {}, no_cell("smokes")),
+    (f"{NAMES},day\n1,1,b,{SECRET}ü\n".encode("latin-1"), {}, no_cell("day")),
+    (f"{NAMES},ü\n1,1,{SECRET},1\n".encode("latin-1"), {}, SAVED),
+    (f"{NAMES}\n1,1,{SECRET}".encode(), {"encoding": "utf-16"}, no_text("utf-16")),
+    (ONE_SURROGATE, {"encoding": "utf-16-le"}, no_text("utf-16-le")),
+    (f"{NAMES},ü\n1,1,{SECRET},1\n".encode(), {"encoding": "ascii"}, no_text("ascii")),
+]
+
+
+@pytest.mark.parametrize(("content", "stated", "expected"), FAULTS)
+def test_what_is_wrong_is_told_and_no_cell(
+    content: bytes, stated: dict[str, str], expected: Said, tmp_path: Path
+) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    schema = (
-        Schema(*SIMPLE.columns, dpm.Date("day", "2000-01-01", "2001-01-01"))
-        if "day" in content.decode("latin-1")
-        else SIMPLE
-    )
+    with_day = "day" in content.decode("latin-1")
+    schema = Schema(*SIMPLE.columns, dpm.Date("day", "2000-01-01", "2001-01-01")) if with_day else SIMPLE
     with refused(expected) as caught:
-        Rows.of(path, schema, text_format=stated).moments()
+        Rows.of(path, schema, text_format=TextFormat(**stated) if stated else None).moments()
     said = "".join(traceback.format_exception(caught.value))
     assert not any(secret in said for secret in (SECRET, "4711", "4,7", "\\xfc", "0xfc"))
     error: BaseException | None = caught.value

@@ -10,8 +10,7 @@ __all__ = ["FIRST", "OF_SPARK", "FilesTogether"]
 
 OF_SPARK = (
     "tests/rows/test_row_filter.py",
-    *("tests/contracts/test_entrances.py", "tests/rows/test_sources.py"),
-    *("tests/rows/test_spark.py", "tests/rows/test_spark_types.py"),
+    *("tests/contracts/test_entrances.py", "tests/rows/test_spark.py", "tests/rows/test_spark_types.py"),
 )
 """In one process, so that one session is started."""
 FIRST = (
