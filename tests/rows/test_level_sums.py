@@ -29,7 +29,7 @@ from dpmoments.schema import Schema
 from support.examples import examples
 from support.lattice_rows import lattice_rows
 from support.said import refused
-from support.table_forms import FILES, FORMS, REGIONS, TABLE, make_table, reference_moments
+from support.table_forms import FILES, FORMS, REGIONS, TABLE, make_table, reference_moments, reference_rows
 
 WIDE = Schema(
     dpm.Numeric("age", 0, 100, missing="center"),
@@ -224,6 +224,32 @@ def test_groups_and_units_have_the_dense_bits() -> None:
     unit = dpm.PrivacyUnit("person", max_rows=TABLE.num_rows)
     whole = Rows.of(people, WIDE, privacy_unit=unit).bounded((1, 2)).moments()
     assert whole == rows.moments()
+
+
+def test_a_dense_summary_of_a_wide_schema_takes_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass about a center spreads levels over features; what it holds of them at a time is bounded."""
+    held: list[int] = []
+    add = MomentSummary.add
+
+    def watched(self: MomentSummary, running: Any, block: Any) -> None:
+        held.append(block.size)
+        add(self, running, block)
+
+    monkeypatch.setattr(MomentSummary, "add", watched)
+    monkeypatch.setattr("dpmoments.rows.level_sums._MAX_CELLS_PER_BLOCK", 64 * WIDE.n_features)
+    center = np.full(WIDE.n_features, 0.01)
+    found = Rows.of(TABLE, WIDE).moments(center)
+    assert max(held) == 64 * WIDE.n_features
+    rows, dropped = reference_rows(TABLE, WIDE)
+    rows[dropped] = np.nan
+    assert found == about(rows, center)
+
+
+def about(rows: np.ndarray, center: np.ndarray) -> ExactMoments:
+    summary = MomentSummary(rows.shape[1], center=center, missing="drop")
+    running = summary.start()
+    summary.add(running, rows)
+    return summary.finish(running)
 
 
 def test_no_product_of_counts_overflows() -> None:

@@ -349,6 +349,13 @@ def test_a_unit_is_named_alike_however_its_column_is_held(name: str) -> None:
     assert found.to_pylist() == expected
 
 
+@pytest.mark.parametrize("cells", [pa.array([True, False]), pa.array([4711], pa.date32()), pa.array([[4711]])])
+def test_a_type_that_cannot_name_a_person_is_refused_and_not_shown(cells: Any) -> None:
+    with refused("identifies privacy units and holds", TypeError, column="person_id") as caught:
+        unit_ids(cells, "person_id")
+    assert "4711" not in str(caught.value)
+
+
 def test_names_of_any_length_are_hashed_by_all_their_bytes() -> None:
     names = [b"", b"\0", b"\0\0", b"a" * 8, b"a" * 9, b"a" * 8 + b"\0", b"a" * 100, b"a" * 99 + b"b"]
     ids = pa.array([b"skipped", *names], pa.large_binary()).slice(1)
