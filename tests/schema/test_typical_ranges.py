@@ -211,6 +211,15 @@ def test_no_guess_doubles_the_noise_of_a_cell() -> None:
     assert worst > 1.5
 
 
+@pytest.mark.parametrize(("n_columns", "most"), [(4, 1.3), (8, 1.2), (20, 1.1)])
+def test_one_silly_guess_costs_the_other_columns_little(n_columns: int, most: float) -> None:
+    columns = [dpm.Numeric(f"x{place}", 0, 100, typical=(30, 70)) for place in range(1, n_columns)]
+    weights = column_weights([dpm.Numeric("x0", 0, 100, typical=(50, 50.04)), *columns], mean=True)
+    assert weights is not None
+    assert 1.0 < 1.0 / weights[1:].min() ** 2 < most
+    assert weights[0] > 1.0
+
+
 def test_guesses_that_are_off_within_the_doubt_tell_no_columns_apart() -> None:
     rng = np.random.default_rng(2)
 
