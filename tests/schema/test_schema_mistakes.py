@@ -17,38 +17,36 @@ AGE = "columns:\n  - name: age\n    kind: numeric\n    lower: 0\n    upper: 100\
 TOWN = "  - {name: town, kind: categorical, levels: [LEVELS]}\n"
 
 
+INDENT = "check the indent, colons and quotes there and in the line before"
+BRACKET = "a bracket that opens there is not closed, or lacks a comma"
+DASH = "add a space after the - that begins a column"
+
+
+def no_yaml(line: int, advice: str) -> str:
+    return f" is not a YAML file (line {line}): {advice}"
+
+
+def no_number(text: str, advice: str) -> str:
+    return f"line 5: column 'age': upper must be a number, got the text '{text}': {advice}"
+
+
 MISTAKES: list[tuple[str, str]] = [
-    (AGE.replace("100", "1,000"), "line 5: column 'age': upper must be a number, got the text '1,000': write 1000"),
-    (
-        AGE.replace("100", "100 years"),
-        "line 5: column 'age': upper must be a number, got the text '100 years': digits with a decimal",
-    ),
-    (
-        AGE.replace("100", "2020-01-31"),
-        "line 5: column 'age': upper must be a number, got the text '2020-01-31': a column with dates for",
-    ),
+    (AGE.replace("100", "1,000"), no_number("1,000", "write 1000")),
+    (AGE.replace("100", "100 years"), no_number("100 years", "digits with a decimal")),
+    (AGE.replace("100", "2020-01-31"), no_number("2020-01-31", "a column with dates for")),
     (
         AGE.replace("numeric", "date").replace("100", "31.01.2020"),
         "line 4: column 'age': lower must be a date, as in '2015-01-31' or '2015-01-31T12:00:00', got 0",
     ),
-    (
-        AGE.replace("    lower", "\tlower"),
-        " is not a YAML file (line 4): it is indented with a tab, but YAML allows only spaces",
-    ),
-    (
-        AGE.replace("lower:", "lower"),
-        " is not a YAML file (line 5): check the indent, colons and quotes there and in the line before",
-    ),
+    (AGE.replace("    lower", "\tlower"), no_yaml(4, "it is indented with a tab, but YAML allows only spaces")),
+    (AGE.replace("lower:", "lower"), no_yaml(5, INDENT)),
     (AGE.replace("    upper:", "      upper"), "line 2: column 'age' has no bounds (upper). Fill these in"),
     (
         "columns:\n  - name:age\n",
         "line 2: every column is a mapping with a name and a kind: add a space after each colon",
     ),
-    (
-        AGE.replace("100", '"100'),
-        " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
-    ),
-    (AGE + "    lower: 5\n", " is not a YAML file (line 6): a key occurs twice in one entry"),
+    (AGE.replace("100", '"100'), no_yaml(6, INDENT)),
+    (AGE + "    lower: 5\n", no_yaml(6, "a key occurs twice in one entry")),
     (AGE.replace("upper", "uper"), "line 5: column 'age' has unknown entries 'uper' (did you mean 'upper'?): use"),
     (AGE + "row_nrom: 3\n", "line 6: unknown entries in the schema: 'row_nrom' (did you mean 'row_norm'?)"),
     (
@@ -111,24 +109,12 @@ MISTAKES: list[tuple[str, str]] = [
         "line 4: column 'age': scale: -5.000 is -5, because a point starts the decimals: write -5, or -5000",
     ),
     (AGE + "row_norm: 2.000\n", "line 6: row_norm: 2.000 is 2, because a point starts the decimals: write 2, or 2000"),
-    (
-        AGE + "  - name: ward\n    kind: categorical\n    levels: [a, b\n    missing: error\n",
-        " is not a YAML file (line 8): a bracket that opens there is not closed, or lacks a comma",
-    ),
-    (
-        AGE + TOWN.replace("LEVELS", '"a" "b"'),
-        " is not a YAML file (line 6): a bracket that opens there is not closed, or lacks a comma",
-    ),
-    (AGE.replace("- ", "-"), " is not a YAML file (line 2): add a space after the - that begins a column"),
+    (AGE + "  - name: ward\n    kind: categorical\n    levels: [a, b\n    missing: error\n", no_yaml(8, BRACKET)),
+    (AGE + TOWN.replace("LEVELS", '"a" "b"'), no_yaml(6, BRACKET)),
+    (AGE.replace("- ", "-"), no_yaml(2, DASH)),
     ("columns:\n  -name: age\n  kind: boolean\n", "line 2: add a space after the - that begins a column"),
-    (
-        AGE.replace("    lower", "   lower"),
-        " is not a YAML file (line 4): check the indent, colons and quotes there and in the line before",
-    ),
-    (
-        AGE + "    - name: x\n      kind: boolean\n",
-        " is not a YAML file (line 6): check the indent, colons and quotes there and in the line before",
-    ),
+    (AGE.replace("    lower", "   lower"), no_yaml(4, INDENT)),
+    (AGE + "    - name: x\n      kind: boolean\n", no_yaml(6, INDENT)),
     (
         AGE.replace("100", "1,000") + TOWN.replace("LEVELS", ""),
         "line 5: column 'age': upper must be a number, got the text '1,000': write 1000; "
