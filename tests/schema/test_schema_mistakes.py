@@ -30,6 +30,14 @@ def no_number(text: str, advice: str) -> str:
     return f"line 5: column 'age': upper must be a number, got the text '{text}': {advice}"
 
 
+def town(levels: str) -> str:
+    return AGE + TOWN.replace("LEVELS", levels)
+
+
+def of_town(advice: str) -> str:
+    return f"line 6: column 'town': {advice}"
+
+
 MISTAKES: list[tuple[str, str]] = [
     (AGE.replace("100", "1,000"), no_number("1,000", "write 1000")),
     (AGE.replace("100", "100 years"), no_number("100 years", "digits with a decimal")),
@@ -58,15 +66,9 @@ MISTAKES: list[tuple[str, str]] = [
         AGE.replace("100", ""),
         "line 5: column 'age' has no bounds (upper). Fill these in from public knowledge (they are never",
     ),
-    (
-        AGE + TOWN.replace("LEVELS", "true, false"),
-        "line 6: column 'town': levels must be strings or integers (Boolean is for true/false; in a file,",
-    ),
-    (
-        AGE + TOWN.replace("LEVELS", "1, 2, x"),
-        "line 6: column 'town': levels must be all strings or all integers (in a file, put the numbers into",
-    ),
-    (AGE + TOWN.replace("LEVELS", "no, yes, no"), "line 6: column 'town': a level is listed twice in levels, 'no'"),
+    (town("true, false"), of_town("levels must be strings or integers (Boolean is for true/false; in a file,")),
+    (town("1, 2, x"), of_town("levels must be all strings or all integers (in a file, put the numbers into")),
+    (town("no, yes, no"), of_town("a level is listed twice in levels, 'no'")),
     (
         AGE.replace("numeric", "number"),
         "line 3: column 'age' has kind 'number': use numeric, categorical, boolean, date, sampling_weight, power, product",
@@ -79,26 +81,17 @@ MISTAKES: list[tuple[str, str]] = [
         AGE + "  - {name: ward, kind: categorical, levels: 7}\n",
         "line 6: column 'ward': levels is a text, not a list: put them in [ ], levels: [7]",
     ),
-    (
-        AGE + TOWN.replace("LEVELS", "A12 B03 ICU"),
-        "line 6: column 'town': levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12,",
-    ),
+    (town("A12 B03 ICU"), of_town("levels holds one level, 'A12 B03 ICU': with commas it would be levels: [A12,")),
     (
         AGE + "  - name: ward\n    kind: categorical\n    levels:\n    - A12, B03\n",
         "line 9: column 'ward': levels holds one level, 'A12, B03': with commas it would be levels: [A12,",
     ),
-    (
-        AGE + TOWN.replace("LEVELS", "01067, 10115, 80331"),
-        "line 6: column 'town': 01067 is text because it begins with 0, but 10115 is a number: put all in",
-    ),
+    (town("01067, 10115, 80331"), of_town("01067 is text because it begins with 0, but 10115 is a number: put all in")),
     (
         AGE.replace("age", "“Alter”"),
         "line 2: column '“Alter”': “Alter” has typographic quotes, “, ”, which YAML reads as part of it:",
     ),
-    (
-        AGE + TOWN.replace("LEVELS", "„Nord“, Ost"),
-        "line 6: column 'town': „Nord“ has typographic quotes, „, “, which YAML reads as part of it: write",
-    ),
+    (town("„Nord“, Ost"), of_town("„Nord“ has typographic quotes, „, “, which YAML reads as part of it: write")),
     (AGE + AGE[9:], "line 6: two columns are named 'age': rename or delete one"),
     (
         AGE.replace("100", "150.000"),
@@ -110,7 +103,7 @@ MISTAKES: list[tuple[str, str]] = [
     ),
     (AGE + "row_norm: 2.000\n", "line 6: row_norm: 2.000 is 2, because a point starts the decimals: write 2, or 2000"),
     (AGE + "  - name: ward\n    kind: categorical\n    levels: [a, b\n    missing: error\n", no_yaml(8, BRACKET)),
-    (AGE + TOWN.replace("LEVELS", '"a" "b"'), no_yaml(6, BRACKET)),
+    (town('"a" "b"'), no_yaml(6, BRACKET)),
     (AGE.replace("- ", "-"), no_yaml(2, DASH)),
     ("columns:\n  -name: age\n  kind: boolean\n", "line 2: add a space after the - that begins a column"),
     (AGE.replace("    lower", "   lower"), no_yaml(4, INDENT)),
