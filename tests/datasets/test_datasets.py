@@ -561,6 +561,12 @@ def test_rows_of_heavy_tails_have_their_exact_law(name):
         assert (many[:, 0] ** 2 * many[:, 1] ** 2).mean() == pytest.approx(fourth / 3.0, rel=0.05)
 
 
+def test_every_source_is_https_with_an_md5():
+    for source in POPRES:
+        assert source.url.startswith("https://raw.githubusercontent.com/NovembreLab/Novembre_etal_2008_misc/")
+        assert len(source.md5) == 32
+
+
 def test_the_examples_of_the_papers_tables_are_true():
     assert doctest.testmod(papers_datasets).attempted > 5
     assert doctest.testmod(papers_datasets, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
