@@ -1,4 +1,4 @@
-"""The reproducible matrix product: the same bits for a row wherever it stands, and accurate."""
+"""The reproducible matrix product: bit for bit the reference, whose products are exact rationals."""
 
 from __future__ import annotations
 

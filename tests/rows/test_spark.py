@@ -1,4 +1,4 @@
-"""Tables of Spark give the bits of a local pass, on threads and on a cluster of processes, whatever becomes of its tasks.
+"""Tables of Spark give the bits of a local pass, whatever becomes of its tasks.
 
 They need a Java that Spark runs on, see ``spark_session.py``; sessions of their own are in programs that they run.
 """
