@@ -188,6 +188,65 @@ def test_a_task_that_is_repeated_changes_no_bit(spark: Any, how: str, tmp_path: 
     assert (tmp_path / "marker").exists()
 
 
+@pytest.mark.slow
+def test_a_frame_that_hides_its_chance_is_found_at_the_second_pass(spark: Any) -> None:
+    def random_batches(batches: Any) -> Any:
+        for batch in batches:
+            yield pa.record_batch({"x": np.random.default_rng().random(batch.num_rows)})
+
+    frame = spark.range(100).mapInArrow(random_batches, "x double")
+    rows = Rows.of(frame, dpm.Schema(dpm.Numeric("x", 0, 1)))
+    rows.moments()
+    with refused("returned different rows in this pass than in the one", table="the Spark frame"):
+        rows.moments()
+
+
+CLUSTER = """
+import os, sys, time
+from pathlib import Path
+sys.path[:0] = [{tests!r}]
+import pyspark
+from support.spark_session import start
+from support.table_forms import EXPECTED, SCHEMA, TABLE
+from dpmoments.rows.rows import Rows
+
+spark = start("local-cluster[2,1,1024]",
+              spark_executorEnv_PYTHONPATH=os.pathsep.join(filter(None, [{tests!r}, os.environ.get("PYTHONPATH", "")])))
+marker = Path(sys.argv[1])
+
+
+def kills_the_executor(batches):
+    from pyspark import TaskContext
+    for batch in batches:
+        yield batch
+    if TaskContext.get().partitionId() == 5 and not marker.exists():
+        marker.touch()
+        daemon = os.getppid()
+        executor = int(Path(f"/proc/{{daemon}}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        assert b"java" in Path(f"/proc/{{executor}}/cmdline").read_bytes()
+        os.kill(executor, 9)
+
+
+frame = spark.createDataFrame(TABLE).repartition(8)
+assert Rows.of(frame, SCHEMA).moments() == EXPECTED
+assert Rows.of(frame.mapInArrow(kills_the_executor, frame.schema), SCHEMA).moments() == EXPECTED
+assert marker.exists()
+print("same bits")
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_of_processes_gives_the_same_bits_though_an_executor_is_killed(tmp_path: Path) -> None:
+    """Two executors, one of which is killed in mid-pass."""
+    program = CLUSTER.format(tests=str(TESTS))
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, str(tmp_path / "marker")],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert "same bits" in ran.stdout, ran.stdout + ran.stderr
+
+
 def test_an_interrupted_pass_leaves_nothing_spent_and_nothing_running(spark: Any, tmp_path: Path) -> None:
     ledger = dpm.Ledger(tmp_path / "ledger.json")
     ledger.grant("people", epsilon=1.0, neighbors="add_remove")
