@@ -44,7 +44,6 @@ from dpmoments.privacy.curves import (
     raised_wishart_delta,
     raised_wishart_ratio,
     wishart_sampling_delta,
-    wishart_sampling_padding,
 )
 from dpmoments.privacy.laws import (
     LAWS,
@@ -65,7 +64,6 @@ from dpmoments.privacy.sampling import (
     coordinates_of,
     insecure_generator,
     noised,
-    secure_generator,
     without_low_bits,
 )
 from dpmoments.privacy.sensitivity import (
@@ -570,18 +568,6 @@ def test_isotropic_in_two_dimensions(rate: float, bits: int, unit: LossUnit, nei
         assert not isotropic_is_paid_for(charged_as(law, faulty), unit, neighbors)
 
 
-def test_the_pairs_of_replace_one_have_twice_the_nuclear_distance() -> None:
-    """A price that takes the largest eigenvalue of the move, 1, for its nuclear norm, 2, is found out."""
-
-    class ForgetsOneOfTheTwoRows(MatrixLaplaceDraw):
-        def _loss(self, sensitivity: Sensitivity, unit: LossUnit) -> Loss:
-            halved = replace(sensitivity, value=sensitivity.value / 2.0)
-            return super()._loss(halved, unit)
-
-    assert matrix_laplace_is_paid_for(MatrixLaplaceDraw(0.6, 0), Neighbors.REPLACE_ONE)
-    assert not matrix_laplace_is_paid_for(ForgetsOneOfTheTwoRows(0.6, 0), Neighbors.REPLACE_ONE)
-
-
 # The exponential mechanism -------------------------------------------------------------------------------------------
 
 
@@ -620,14 +606,6 @@ def test_choice(epsilon: float, moved_by: float, unit: LossUnit, neighbors: Neig
     assert moved_by == 1.0 or not choice_is_paid_for(
         charged_as(law, Choice(epsilon / moved_by)), moved_by, unit, neighbors
     )
-
-
-def test_choice_is_an_eighth_of_its_square_in_rho_and_no_less() -> None:
-    epsilon = 0.01
-    reached = worst_of_choices(epsilon, 1.0, exact_rho)
-    stated = price(Choice(epsilon), rank_score(Neighbors.REPLACE_ONE), LossUnit.RHO)
-    assert stated == pytest.approx(epsilon**2 / 8.0, rel=1e-15)
-    assert 0.999 * stated < reached <= stated * ROUNDING
 
 
 # Names of levels ----------------------------------------------------------------------------------------------------
@@ -755,17 +733,6 @@ def test_directions_on_the_circle(
     assert directions_are_paid_for(generous, unit, neighbors) == (projected or len(temperatures) == 1)
 
 
-@pytest.mark.parametrize("neighbors", BOTH)
-def test_log_ratios_of_a_direction_range_over_exactly_the_price(neighbors: Neighbors) -> None:
-    temperature = 0.7
-    row, other = np.diag([1.0, 0.0]), np.diag([0.0, 1.0])
-    for table in TABLES:
-        before = table if neighbors is Neighbors.ADD_REMOVE else table + other
-        ratio = angle_law(table + row, temperature) - angle_law(before, temperature)
-        stated = price(Directions((temperature,), 2), quadratic_form(neighbors), LossUnit.EPSILON)
-        assert float(np.ptp(ratio)) == pytest.approx(stated, rel=1e-6)
-
-
 def test_which_directions_are_paid_for() -> None:
     one_row = quadratic_form(Neighbors.REPLACE_ONE)
     temperatures = (0.5, 0.25, 0.125)
@@ -811,7 +778,7 @@ def test_the_failure_of_a_bound_is_never_stated_as_less_than_it_is() -> None:
     rng = np.random.default_rng(6)
     with mpmath.workdps(40):
         for scale, ratio in zip(
-            rng.uniform(0.1, 9.0, 300).tolist(), rng.uniform(0.0, 740.0, 300).tolist(), strict=True
+            rng.uniform(0.1, 9.0, 100).tolist(), rng.uniform(0.0, 740.0, 100).tolist(), strict=True
         ):
             law = EigenvalueBound(scale, scale * ratio)
             stated = law.loss(smallest_eigenvalue(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA).delta
@@ -909,11 +876,11 @@ def additive_wishart_of_two_rows(degrees: int, scale: float) -> Callable[[float]
     The density at (p, r; r, q) is ∝ (pq − r²)^{(k−3)/2} e^{−(p+q)/2s²}: given t = √(pq), only the cell r moves, by 1.
     """
     power = (degrees - 3) / 2.0
-    roots = np.linspace(0.0, math.sqrt(scale * stats.chi2.isf(1e-14, degrees)), 601)[1:]
+    roots = np.linspace(0.0, math.sqrt(scale * stats.chi2.isf(1e-14, degrees)), 301)[1:]
     first, second = np.meshgrid(roots**2, roots**2)
     weights = np.exp(-(first + second) / (2.0 * scale)) * np.sqrt(first * second)  # p and q on the grid of their roots
     middles = np.sqrt(first * second)
-    grid = np.linspace(0.0, float(middles.max()), 1501)
+    grid = np.linspace(0.0, float(middles.max()), 601)
     places = np.linspace(-1.0, 1.0, 1601)
 
     def density(cells: np.ndarray) -> np.ndarray:
@@ -1034,13 +1001,6 @@ def test_raised_wishart_sampling_of_replaced_rows() -> None:
                 RaisedWishartSampling(6, padding * 0.99, 1e-6).loss(sensitivity, LossUnit.EPSILON_DELTA, claim)
 
 
-@pytest.mark.parametrize("claim", [None, PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5)])
-@pytest.mark.parametrize("law", [AdditiveWishartDraw(2, 80, 1.0, 0), WishartSampling(5, 1e4)])
-def test_a_law_with_a_curve_needs_a_claim_of_its_kind(law: DrawLaw, claim: PrivacyBudget | None) -> None:
-    with refused("is not counted in"):
-        law.loss(row_norm_square(Neighbors.ADD_REMOVE), LossUnit.EPSILON_DELTA, claim)
-
-
 # Units and norms -----------------------------------------------------------------------------------------------------
 
 CLAIM = PrivacyBudget.approximate(1.0, 1e-6)
@@ -1066,43 +1026,6 @@ ONE_OF_EACH: dict[str, tuple[DrawLaw, set[LossUnit]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_prices_grow_with_what_a_row_moves(name: str) -> None:
-    law, units = ONE_OF_EACH[name]
-    if name in BY_CLAIM:
-        return
-    for unit in units - ({LossUnit.RHO} if LossUnit.EPSILON in units else set()):  # a pure loss is no power of its ρ
-        one, four = (moves_by(law.norm, size, Neighbors.ADD_REMOVE) for size in (1.0, 4.0))
-        power = 2 if law.is_gaussian else 1
-        large, small = (law.loss(moved, unit) for moved in (four, one))
-        assert float(large.amount) == pytest.approx(4.0**power * float(small.amount))
-        with refused("has a price of its own and takes no claim"):
-            law.loss(one, unit, CLAIM)
-
-
-def test_parameters_that_mean_nothing_are_refused() -> None:
-    for bits in (0, 64):
-        MatrixLaplaceDraw(1.0, bits)
-    for degrees in (1, 2**70):
-        AdditiveWishartDraw(1, degrees, 1.0, 1)
-    for faulty in (-1, 65):
-        with refused("draw is out of range"):
-            MatrixLaplaceDraw(1.0, faulty)
-    with refused("draw is out of range"):
-        AdditiveWishartDraw(1, 0, 1.0, 1)
-    faulty_kinds: list[Any] = [True, 1.0, "1", None]
-    for kind in faulty_kinds:
-        with refused("draw must be a whole number", TypeError):
-            MatrixLaplaceDraw(1.0, kind)
-        with refused("draw must be a whole number", TypeError):
-            WishartSampling(kind, 1.0)
-    assert EigenvalueBound(1.0, 0.0).allowance == WishartSampling(3, 0.0).padding == 0.0
-    for make in (DiscreteGaussian, DiscreteLaplace, GaussianDraw, lambda scale: MatrixLaplaceDraw(scale, 3)):
-        for scale in (0.0, -1.0, math.inf, math.nan):
-            with refused(("must be", "must be")):
-                make(scale)
-
-
 @dataclass(frozen=True)
 class UnevenGaussian(GaussianLaw):
     """A new law whose author checks nothing: one scale a coordinate."""
@@ -1117,30 +1040,60 @@ class UnevenGaussian(GaussianLaw):
         return False
 
 
-def test_tuples_of_parameters_are_checked_for_every_law() -> None:
-    for wrong, error in (
-        ([1.0], TypeError),
-        ((1.0, math.nan), ValueError),
-        ((0.0,), ValueError),
-        ((-1.0,), ValueError),
+MEANINGLESS: dict[str, tuple[Callable[[], DrawLaw], str]] = {
+    "a negative ε, whose loss would pay for others": (lambda: Choice(-0.5), "0 or above"),
+    "a negative scale that the price squares": (lambda: GaussianDraw(-3.0), "above 0"),
+    "no noise": (lambda: DiscreteLaplace(0.0), "above 0"),
+    "endless noise": (lambda: DiscreteLaplace(math.inf), "a finite number"),
+    "noise of NaN": (lambda: DiscreteGaussian(math.nan), "a finite number"),
+    "no noise off the diagonal": (lambda: DiscreteGaussian(1.0, 0.0), "above 0"),
+    "scale of true": (lambda: DiscreteGaussian(True), "a finite number"),
+    "a rate of 0": (lambda: MatrixLaplaceDraw(0.0, 3), "above 0"),
+    "negative bits": (lambda: MatrixLaplaceDraw(1.0, -1), "out of range"),
+    "bits beyond any lattice": (lambda: MatrixLaplaceDraw(1.0, 65), "out of range"),
+    "bits of true": (lambda: MatrixLaplaceDraw(1.0, True), "a whole number"),
+    "bits of a float": (lambda: MatrixLaplaceDraw(1.0, 1.0), "a whole number"),  # type: ignore[arg-type]
+    "no dimension": (lambda: AdditiveWishartDraw(0, 80, 1.0, 0), "out of range"),
+    "no degrees": (lambda: AdditiveWishartDraw(1, 0, 1.0, 1), "out of range"),
+    "half a degree": (lambda: WishartSampling(9.5, 20.0), "a whole number"),  # type: ignore[arg-type]
+    "negative padding": (lambda: WishartSampling(9, -1.0, 20.0), "0 or above"),
+    "a temperature of NaN": (lambda: Directions((math.nan,), 3), "finite numbers"),
+    "projected of text": (lambda: Directions((0.5,), 3, "no"), "true or false"),  # type: ignore[arg-type]
+    "a list of a new law": (lambda: UnevenGaussian(1.0, [1.0]), "a tuple"),  # type: ignore[arg-type]
+    "NaN of a new law": (lambda: UnevenGaussian(1.0, (1.0, math.nan)), "finite numbers"),
+    "0 of a new law": (lambda: UnevenGaussian(1.0, (0.0,)), "above 0"),
+    "a negative number of a new law": (lambda: UnevenGaussian(1.0, (-1.0,)), "above 0"),
+}
+
+
+def test_parameters_that_mean_nothing_are_refused() -> None:
+    for name, (make, said) in MEANINGLESS.items():
+        with pytest.raises((ValueError, TypeError), match=f"must be {said}|is {said}"):
+            print(name, make())
+    assert MatrixLaplaceDraw(1.0, 0).bits + MatrixLaplaceDraw(1.0, 64).bits == 64
+    assert AdditiveWishartDraw(1, 1, 1.0, 1).degrees < AdditiveWishartDraw(1, 2**70, 1.0, 1).degrees
+    assert EigenvalueBound(1.0, 0.0).allowance == WishartSampling(3, 0.0).padding == 0.0
+
+
+def test_a_law_is_for_queries_of_its_shape() -> None:
+    for law, shape in (
+        (UnevenGaussian(1.0, (1.0,) * 4), (3, 3)),
+        (UnevenGaussian(1.0), (3, 3)),
+        (Directions((1.0,) * 4, 3), (3, 3)),
+        (Directions((), 3), (3, 3)),
+        (Directions((1.0,), 2), (3, 3)),
+        (AdditiveWishartDraw(2, 80, 1.0, 0), (3, 3)),
+        (KNorm(3.0, blocks=(2, 2)), (3,)),
+        (DiscreteLaplace(3.0), (0,)),
+        (Choice(1.0), (0,)),
+        (MatrixLaplaceDraw(1.0, 3), (0, 0)),
+        *((DiscreteLaplace(3.0), shape) for shape in ((2, 3), (3, 2), (2, 2, 2), ())),
     ):
-        with refused(
-            ("must be", "must be", "draw must be a tuple"),
-            error,
-            distribution="uneven",
-            parameter="scales",
-        ):
-            UnevenGaussian(1.0, wrong)  # type: ignore[arg-type]
-    for law in (UnevenGaussian(1.0, (1.0,) * 4), UnevenGaussian(1.0), Directions((1.0,) * 4, 3), Directions((), 3)):
         with refused("is not for a query of shape"):
-            law.check_shape((3, 3))
+            law.check_shape(shape)
     UnevenGaussian(1.0, (1.0, 2.0, 3.0)).check_shape((3,))
-    with refused("is not for a query of shape"):
-        KNorm(3.0, blocks=(2, 2)).check_shape((3,))
     for law in (Directions((1.0,), 2), AdditiveWishartDraw(2, 80, 1.0, 0)):
         law.check_shape((2, 2))
-        with refused("rows is not for a query of shape"):
-            law.check_shape((3, 3))
 
 
 @pytest.mark.parametrize("name", sorted(LAWS))
@@ -1159,22 +1112,6 @@ def test_a_new_gaussian_law_composes_as_the_others() -> None:
     known, new = (_concentrated_bounds(draw.loss, [draw], settled=True) for draw in draws)
     assert [bound.how for bound in known] == [bound.how for bound in new]
     assert known[-1].delta(0.1) == new[-1].delta(0.1) < known[0].delta(0.1)
-
-
-def test_an_empty_query_is_refused() -> None:
-    for shape in ((0,), (0, 0)):
-        for law in (DiscreteLaplace(3.0), Choice(1.0), MatrixLaplaceDraw(1.0, 3)):
-            with refused("is not for a query of shape"):
-                law.check_shape(shape)
-    for shape in ((2, 3), (3, 2), (2, 2, 2), ()):
-        with refused("is not for a query of shape"):
-            DiscreteLaplace(3.0).check_shape(shape)
-
-
-def test_how_many_directions_are_paid_for() -> None:
-    assert [Directions((1.0,) * n, 3).n_paid for n in (1, 2, 3)] == [1, 2, 2]
-    assert [Directions((1.0,) * n, 3, projected=False).n_paid for n in (1, 2, 3)] == [1, 2, 3]
-    assert [Directions((1.0,), 1, projected=projected).n_paid for projected in (True, False)] == [0, 0]
 
 
 def test_a_claim_of_exactly_what_the_curve_says_is_taken() -> None:
@@ -1227,42 +1164,32 @@ No other test finds a price that is too low where the noise is too small to matc
 
 
 def test_every_law_is_priced_against_its_exact_law() -> None:
-    assert set(PRICED) == set(LAWS)
+    assert set(PRICED) == set(ONE_OF_EACH) == set(LAWS)
     assert all(tests for tests in PRICED.values())
 
 
-def test_every_law_is_here() -> None:
-    assert set(ONE_OF_EACH) == set(LAWS)
-
-
 @pytest.mark.parametrize("neighbors", BOTH)
-@pytest.mark.parametrize("unit", list(LossUnit))
 @pytest.mark.parametrize("name", sorted(LAWS))
-def test_a_unit_in_which_losses_of_a_law_do_not_add_up_is_refused(
-    name: str, unit: LossUnit, neighbors: Neighbors
-) -> None:
+def test_a_loss_that_does_not_add_up_or_is_of_another_norm_is_refused(name: str, neighbors: Neighbors) -> None:
     law, units = ONE_OF_EACH[name]
-    sensitivity = ONE[law.norm](neighbors)
-    claim = PrivacyBudget.approximate(1.0, 1e-4) if name in BY_CLAIM else None  # enough for both relations
-    if unit not in units:
+    sensitivity, by_claim = ONE[law.norm](neighbors), name in BY_CLAIM
+    claim = PrivacyBudget.approximate(1.0, 1e-4) if by_claim else None  # enough for both relations
+    for unit in set(LossUnit) - units:
         with refused("is not counted in"):
             law.loss(sensitivity, unit, claim)
-        return
-    loss = law.loss(sensitivity, unit, claim)
-    assert loss.unit is unit
-    assert loss.amount > 0
-    assert (loss.delta > 0) == (
-        unit is LossUnit.EPSILON_DELTA and name in ("eigenvalue-bound", "level-selection", *BY_CLAIM)
-    )
-
-
-@pytest.mark.parametrize("name", sorted(LAWS))
-def test_a_sensitivity_in_another_norm_is_refused(name: str) -> None:
-    law, units = ONE_OF_EACH[name]
-    for norm in set(Norm) - {law.norm}:
-        for unit in units:
+    for unit in units:
+        loss = law.loss(sensitivity, unit, claim)
+        assert loss.unit is unit
+        assert loss.amount > 0
+        assert (loss.delta > 0) == (
+            unit is LossUnit.EPSILON_DELTA and name in ("eigenvalue-bound", "level-selection", *BY_CLAIM)
+        )
+        for wrong in (None, PrivacyBudget.pure(1.0), PrivacyBudget.zcdp(0.5)) if by_claim else (CLAIM,):
+            with refused("is not counted in" if by_claim else "has a price of its own and takes no claim"):
+                law.loss(sensitivity, unit, wrong)
+        for norm in set(Norm) - {law.norm}:
             with refused("noise needs a sensitivity in"):
-                law.loss(ONE[norm](Neighbors.ADD_REMOVE), unit, CLAIM)
+                law.loss(ONE[norm](neighbors), unit, CLAIM)
 
 
 def test_prices_are_exact_fractions_or_rounded_up() -> None:
@@ -1279,8 +1206,6 @@ def test_prices_are_exact_fractions_or_rounded_up() -> None:
 
 LIKELY, IMPOSSIBLE = 1e-3, 1e-6
 """p-values: a right sampler at its fixed seed is above the first, one with 0.9 of the noise below the second."""
-UNSEEDED = 1e-7
-"""Bits of the operating system cannot be seeded: a right sampler is below this once in ten million runs."""
 
 
 def p_value_of_integers(draws: np.ndarray, log_weight: Callable[[np.ndarray], np.ndarray], reach: int) -> float:
@@ -1366,7 +1291,7 @@ def p_of_isotropic_length(law: IsotropicDraw, stated: IsotropicDraw, generator: 
 def p_of_isotropic_cell(law: IsotropicDraw, stated: IsotropicDraw, generator: np.random.Generator) -> float:
     """√2 times the cell of a 2 × 2 matrix off the diagonal: of two Gamma(2)/c the difference, ∝ (1 + c|x|)e^{−c|x|}."""
     query = np.array([[5, 1], [1, 3]])
-    noise = (repeated(law, query, 6_000, generator) - query)[:, 0, 1].astype(float)
+    noise = (repeated(law, query, 4_500, generator) - query)[:, 0, 1].astype(float)
     size = math.sqrt(2.0) * stated.rate * np.abs(noise) / 4.0**stated.bits
     values = [
         float(stats.kstest((1.0 + size / 2.0) * np.exp(-size), stats.uniform.cdf).pvalue),
@@ -1383,16 +1308,20 @@ def p_of_cells(observed: np.ndarray, expected: np.ndarray) -> float:
     )
 
 
+@cache
+def points_but_for_signs(dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """All of up to 14 in each coordinate, and how many points each stands for."""
+    points = np.stack(np.meshgrid(*dimension * [np.arange(15)], indexing="ij"), axis=-1).reshape(-1, dimension)
+    return points, 2 ** np.count_nonzero(points, axis=1)
+
+
 def p_of_k_norm(law: KNorm, stated: KNorm, generator: np.random.Generator) -> float:
     """χ² in four dimensions: of all points but for signs, of the signs, and of sizes, which tell most of the scale."""
     query = np.array([5, -7, 0, 2**40])
-    draws = repeated(law, query, 2_000, generator) - query
-    points = lattice_points(4, 14)
-    weights = np.exp(-gauge(points, stated.blocks) / stated.scale)
-    counts, expected = (
-        np.bincount(np.ravel_multi_index(tuple(np.abs(part).clip(max=14).T), 4 * (15,)), weight, minlength=15**4)
-        for part, weight in ((draws, None), (points, weights))
-    )
+    draws = repeated(law, query, 1_300, generator) - query
+    points, copies = points_but_for_signs(4)
+    expected = copies * np.exp(-gauge(points, stated.blocks) / stated.scale)
+    counts = np.bincount(np.ravel_multi_index(tuple(np.abs(draws).clip(max=14).T), 4 * (15,)), minlength=15**4)
     signs = np.bincount((draws < 0)[(draws != 0).all(axis=1)] @ [1, 2, 4, 8], minlength=16)
     values = [
         p_of_cells(counts, expected * (len(draws) / expected.sum())),
@@ -1404,8 +1333,8 @@ def p_of_k_norm(law: KNorm, stated: KNorm, generator: np.random.Generator) -> fl
 
 def p_of_sizes(draws: np.ndarray, stated: KNorm) -> float:
     """χ² of ‖k‖, whose probability is that of points by their number."""
-    shells = np.bincount(gauge(lattice_points(draws.shape[1], 14), stated.blocks))[:15]
-    expected = shells * np.exp(-np.arange(15) / stated.scale)
+    points, copies = points_but_for_signs(draws.shape[1])
+    expected = np.bincount(gauge(points, stated.blocks), copies)[:15] * np.exp(-np.arange(15) / stated.scale)
     observed = np.bincount(gauge(draws, stated.blocks).clip(max=14), minlength=15)
     return p_of_cells(observed, expected * (len(draws) / expected.sum()))
 
@@ -1415,19 +1344,6 @@ def p_of_k_norm_size(law: KNorm, stated: KNorm, generator: np.random.Generator) 
     dimensions = range(max(1, sum(stated.blocks)), 5)
     draws = [repeated(law, np.zeros(dimension, dtype=int), 4_000, generator) for dimension in dimensions]
     return min(1.0, len(draws) * min(p_of_sizes(part, stated) for part in draws))
-
-
-def p_of_k_norm_marginals(law: KNorm, stated: KNorm, generator: np.random.Generator) -> float:
-    """χ² of each coordinate, whose probabilities are sums over all points."""
-    draws = repeated(law, np.zeros(4, dtype=int), 8_000, generator)
-    points = lattice_points(4, 14)
-    weights = np.exp(-gauge(points, stated.blocks) / stated.scale)
-    values = []
-    for column, place in zip(draws.T, points.T, strict=True):
-        expected = np.bincount(place + 14, weights, minlength=29)
-        observed = np.bincount(np.clip(column, -14, 14) + 14, minlength=29)
-        values.append(p_of_cells(observed, expected * (len(column) / expected.sum())))
-    return min(1.0, len(values) * min(values))
 
 
 def p_of_laplace_cell(law: DrawLaw, stated: Any, generator: np.random.Generator) -> float:
@@ -1551,7 +1467,6 @@ SAMPLED: dict[str, tuple[Callable[..., float], DrawLaw, dict[str, Any]]] = {
     "k-norm": (p_of_k_norm, KNorm(1.1, (2,)), {"scale": 0.99}),
     "k-norm of three levels": (p_of_k_norm, KNorm(1.1, (3,)), {"blocks": (2,)}),
     "k-norm, its size": (p_of_k_norm_size, KNorm(1.1, (2,)), {"scale": 0.99}),
-    "k-norm, coordinates": (p_of_k_norm_marginals, KNorm(1.1, (2,)), {"scale": 0.99}),
     "k-norm on a box": (p_of_k_norm_size, KNorm(1.1), {"scale": 0.99}),
     "matrix-laplace": (p_of_matrix_laplace, MatrixLaplaceDraw(0.7, 10), {"rate": 0.7 / 0.9}),
     "matrix-laplace of one cell": (p_of_laplace_cell, MatrixLaplaceDraw(0.7, 10), {"rate": 0.7 / 0.9}),
@@ -1598,20 +1513,6 @@ def test_every_law_is_sampled() -> None:
     assert {law.name for _, law, _ in SAMPLED.values()} == set(LAWS)
 
 
-@pytest.mark.long(sets=2)
-@pytest.mark.parametrize(
-    ("p_value", "law", "less_noise"),
-    [
-        (p_of_vector, DiscreteGaussian(2.5), DiscreteGaussian(2.25)),
-        (p_of_discrete_laplace, DiscreteLaplace(1.5), DiscreteLaplace(1.35)),
-    ],
-)
-def test_exact_draws_at_small_scales(p_value: Callable[..., float], law: DrawLaw, less_noise: DrawLaw) -> None:
-    """With a secure generator the law is discrete at every scale; the seeded stand-in is a rounded normal."""
-    assert p_value(law, law, secure_generator()) > UNSEEDED
-    assert p_value(less_noise, law, secure_generator()) < UNSEEDED
-
-
 def test_a_draw_has_noise_on_every_coordinate_that_is_counted() -> None:
     """No two cells share their noise, none is without."""
     generator = insecure_generator(5)
@@ -1629,18 +1530,6 @@ def test_a_draw_has_noise_on_every_coordinate_that_is_counted() -> None:
         cells = noisy[np.triu_indices(9)] if noisy.ndim == 2 else noisy
         assert len(set(cells.tolist())) == len(cells) == coordinates_of(query)
     assert coordinates_of(3.0) == 1
-
-
-def test_a_wishart_draw_is_not_an_inverse_one() -> None:
-    """In one dimension χ²_ν·(x + ψ)/ν, or (ν − 2)·(x + ψ)/χ²_ν: either is rejected as the other."""
-    generator = insecure_generator(12)
-    for inverse in (False, True):
-        law = WishartSampling(6, 2.0, inverse=inverse)
-        drawn = np.array([noised(law, np.ones((1, 1)), generator)[0, 0] for _ in range(1500)])
-        as_one, as_other = 6.0 * drawn / 3.0, 4.0 * 3.0 / drawn
-        right, wrong = (as_other, as_one) if inverse else (as_one, as_other)
-        assert stats.kstest(right, stats.chi2(6).cdf).pvalue > 1e-3
-        assert stats.kstest(wrong, stats.chi2(6).cdf).pvalue < 1e-6
 
 
 def test_nothing_below_the_diagonal_of_a_query_comes_out() -> None:
@@ -1664,14 +1553,7 @@ def test_nothing_below_the_diagonal_of_a_query_comes_out() -> None:
     assert (noised(AdditiveWishartDraw(3, 30, 1e-9, 3), garbled, insecure_generator(2)) == symmetric).all()
 
 
-def test_integers_beyond_int64_are_added_exactly() -> None:
-    query = np.array([3 * 2**70, -(2**80)], dtype=object)
-    noisy = noised(DiscreteGaussian(1000.0), query, insecure_generator(0))
-    assert noisy.dtype == object
-    assert all(0 <= abs(int(cell)) < 10**4 for cell in noisy - query)
-
-
-def test_integers_near_the_ends_of_int64_are_added_exactly() -> None:
+def test_integers_at_the_ends_of_int64_and_beyond_are_added_exactly() -> None:
     """In int64 such a sum would wrap around, and the noise with it."""
     ends = np.array([2**63 - 1, -(2**63) + 1, -(2**63), 2**62, -(2**62), 0], dtype=np.int64)
     for query in (ends, *ends.reshape(-1, 1)):
@@ -1680,6 +1562,10 @@ def test_integers_near_the_ends_of_int64_are_added_exactly() -> None:
             assert total.tolist() == [cell + noise for cell in query.tolist()]
     assert _add_integers(ends[3:] // 2, np.ones(3, dtype=np.int64)).dtype == np.int64
     assert _add_integers(ends[:0], ends[:0]).size == 0
+    query = np.array([3 * 2**70, -(2**80)], dtype=object)
+    noisy = noised(DiscreteGaussian(1000.0), query, insecure_generator(0))
+    assert noisy.dtype == object
+    assert all(0 <= abs(int(cell)) < 10**4 for cell in noisy - query)
 
 
 # Rounding ------------------------------------------------------------------------------------------------------------
@@ -1753,23 +1639,10 @@ def test_a_bound_on_an_eigenvalue_is_rounded_down_and_never_negative() -> None:
         return max(0.0, float(noisy) - law.allowance)
 
     assert not bounds_from_below(law, to_the_nearest)
-
-
-def test_a_bound_on_an_eigenvalue_carries_few_bits() -> None:
     law = EigenvalueBound(0.25, 0.5)
     noisy = [noised(law, 7.0 + 1e-9 * seed, insecure_generator(seed)) + law.allowance for seed in range(50)]
     assert all(bits_of(value) <= _KEPT_BITS for value in noisy)
     assert any(bits_of(value - 1e-9) > _KEPT_BITS for value in noisy)
-
-
-def test_padding_by_the_curve_is_just_enough() -> None:
-    """The calibration and the law's check agree: what one finds, the other takes, and no less."""
-    for neighbors in BOTH:
-        padding = wishart_sampling_padding(1.0, 1e-6, 50, neighbors)
-        sensitivity = row_norm_square(neighbors)
-        WishartSampling(50, padding).loss(sensitivity, LossUnit.EPSILON_DELTA, CLAIM)
-        with refused("costs more than the plan claims: its exact δ is above the"):
-            WishartSampling(50, padding * (1.0 - 1e-6)).loss(sensitivity, LossUnit.EPSILON_DELTA, CLAIM)
 
 
 # What is said to be exact ---------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -24,12 +24,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.cases import CASES, COMPARISONS, MEAN_CASES, Case, run_plan
-from dpmoments.audit.replay import Exchange, Recorder, Replayer
+from contracts.cases import CASES, COMPARISONS, MEAN_CASES, Case
+from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.base.message import Message
 from dpmoments.base.values import rounded_down
 from dpmoments.mechanisms.counts import FindingPlan
-from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.papers.laws import (
     AdditiveWishartDraw,
     Directions,
@@ -57,7 +56,6 @@ from dpmoments.privacy.sensitivity import (
     count,
     gram_frobenius,
     gram_nuclear,
-    inverse_gram_frobenius,
     quadratic_form,
     rank_score,
     row_norm_square,
@@ -125,6 +123,7 @@ GRAM = PRIVATE * np.eye(3)
 MANY = np.broadcast_to(np.int64(PRIVATE), (MAX_COMPOSED_COORDINATES + 1,))  # takes no memory
 PURE, RHO = PrivacyBudget.pure(0.731), PrivacyBudget.zcdp(0.0731)
 
+
 OVERREACHES: dict[str, Overreach] = {
     "ε beyond the allowance": Overreach(PURE, LossUnit.EPSILON, DiscreteLaplace(1.0), row_sum_l1(ADD, 1), CELLS),
     "ε beyond what is left": Overreach(
@@ -163,7 +162,7 @@ OVERREACHES: dict[str, Overreach] = {
         before=((DiscreteGaussian(LARGE), CELLS, count(ADD)),),
     ),
     "a floor without a bound": Overreach(
-        APPROXIMATE, LossUnit.EPSILON_DELTA, WishartSampling(9, PADDING - 1.0, 1.0), row_norm_square(ADD), GRAM, HALF
+        APPROXIMATE, LossUnit.EPSILON_DELTA, WishartSampling(9, PADDING, 5e-324), row_norm_square(ADD), GRAM, HALF
     ),
     "a floor above its bound": Overreach(
         APPROXIMATE, LossUnit.EPSILON_DELTA, WishartSampling(9, PADDING, 1e6), row_norm_square(ADD), GRAM, HALF, (BOUND,)
@@ -178,6 +177,29 @@ OVERREACHES: dict[str, Overreach] = {
     "a law without a sampler": Overreach(
         PURE, LossUnit.EPSILON, replace(WishartSampling(9, PADDING)), row_norm_square(ADD), GRAM, HALF
     ),
+    "the bound of a function in another norm": Overreach(
+        PURE, LossUnit.EPSILON, DiscreteLaplace(100.0), replace(gram_frobenius(ADD, 3), norm=Norm.L1), GRAM.astype(int)
+    ),
+    "a price in ρ beyond floating point": Overreach(RHO, LossUnit.RHO, DiscreteLaplace(5e-324), row_sum_l1(ADD, 1), CELLS),
+    "a claim beyond floating point": Overreach(
+        APPROXIMATE, LossUnit.EPSILON_DELTA, WishartSampling(9, 1e-300), row_norm_square(ADD), GRAM, APPROXIMATE
+    ),
+    "a symmetric law on a vector, which comes back once a row": Overreach(
+        RHO, LossUnit.RHO, DiscreteGaussian(5.0, 5.0), count(ADD), CELLS
+    ),
+    "a symmetric normal law on a vector": Overreach(RHO, LossUnit.RHO, GaussianDraw(5.0, True), count(ADD), CELLS),
+    "a matrix law on a vector": Overreach(PURE, LossUnit.EPSILON, MatrixLaplaceDraw(0.5, 0), gram_nuclear(ADD, 3), CELLS),
+    "directions in one dimension, which are free, of a matrix of three": Overreach(
+        PURE, LossUnit.EPSILON, Directions((1e6,), 1), quadratic_form(ADD), GRAM
+    ),
+    "one cell of Wishart noise on all cells of a matrix": Overreach(
+        APPROXIMATE, LossUnit.EPSILON_DELTA, AdditiveWishartDraw(1, 80, 10.0, 0), row_norm_square(ADD), GRAM.astype(int),
+        PrivacyBudget.approximate(0.7, 1.3e-6),
+    ),
+    **{
+        f"noise on a lattice for {cells}": Overreach(RHO, LossUnit.RHO, DiscreteGaussian(5.0), count(ADD), cells)
+        for cells in ([0.25], [1.0], [math.nan], np.array([1.0], dtype=object), np.array([True]))
+    },
 }  # fmt: skip
 
 NUMBER = re.compile(r"\d\.\d|\d{2,}|\de[-+]?\d")
@@ -207,6 +229,7 @@ def is_refused(overreach: Overreach, kind: type[PrivacyFilter] = PrivacyFilter) 
     return closed and not told and untouched and made == ["what is paid for"] * len(overreach.before)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of a curve at the ends of float64
 @pytest.mark.parametrize("name", OVERREACHES)
 def test_what_is_not_paid_for_is_refused_and_nothing_is_drawn(name: str) -> None:
     assert is_refused(OVERREACHES[name])
@@ -253,49 +276,35 @@ def test_a_faulty_filter_is_found_out(name: str, fault: type[PrivacyFilter]) -> 
 def test_a_sensitivity_that_was_taken_once_lets_no_other_in() -> None:
     """Not one that compares as equal to it, nor one that is stated as less."""
     law, query = GaussianDraw(100.0, symmetric=True), np.zeros((3, 3))
-    honest = gram_frobenius(Neighbors.ADD_REMOVE, 3)
+    honest = gram_frobenius(ADD, 3)
     for wrong in (
         replace(honest, arguments=tuple((k, 3.0 if k == "n_features" else v) for k, v in honest.arguments)),
         replace(honest, value=math.nextafter(honest.value, 0.0)),
+        replace(honest, units=2.0**-30, value=honest.value * 2.0**-30),
+        replace(honest, rounding=-1.0, value=honest.value - 0.5),
         replace(honest, name="no_such_sensitivity"),
         replace(honest, arguments=()),
     ):
-        opening = opened(PrivacyBudget.zcdp(1.0), LossUnit.RHO)
+        opening = opened(RHO, LossUnit.RHO)
         opening.draw("right", law, query, honest)
         with pytest.raises(PrivacyFilterError):
             opening.draw("wrong", law, query, wrong)
 
 
-def test_a_bound_in_one_norm_is_none_in_another() -> None:
-    """A row moves the entries by more in ℓ1 than in ℓ2: Laplace noise for the latter would pay for too little."""
-    in_l2, in_l1 = gram_frobenius(ADD, 3), replace(gram_frobenius(ADD, 3), norm=Norm.L1)
-    law, query = DiscreteLaplace(2.0 * in_l2.value), np.zeros((3, 3), dtype=np.int64)
-    assert in_l2.norm is Norm.L2
-    assert law.loss(in_l1, LossUnit.EPSILON, None).within(allowance(PURE, LossUnit.EPSILON))  # what it would have cost
-    with refused("This is a defect of the mechanism", PrivacyFilterError):
-        opened(PURE, LossUnit.EPSILON).draw("second moment", law, query, in_l1)
-
-
-def test_a_closed_filter_draws_nothing() -> None:
+def test_a_filter_that_was_closed_or_whose_sampler_failed_draws_nothing() -> None:
     opening = opened(PURE, LossUnit.EPSILON)
     opening.draw("first", Choice(0.1), CELLS, rank_score(ADD))
     receipt = opening.close()
-    state = copy.deepcopy(opening._generator.bit_generator.state)
-    with refused("This run has ended", PrivacyFilterError):
-        opening.draw("second", Choice(0.1), CELLS, rank_score(ADD))
-    with refused("This run has ended", PrivacyFilterError):
-        opening.for_group("a").draw("second", Choice(0.1), CELLS, rank_score(ADD))
-    assert opening._generator.bit_generator.state == state
+    failed = opened(PrivacyBudget.zcdp(0.5), LossUnit.RHO)
+    with refused("must be", parameter="scale"):
+        failed.draw("count", DiscreteGaussian(2.0**60), [1], count(ADD))
+    for ended in (opening, opening.for_group("a"), failed):
+        with refused("This run has ended", PrivacyFilterError):
+            ended.draw("second", Choice(0.1), CELLS, rank_score(ADD))
     assert opening.close() == receipt
     assert [str(draw.what) for draw in receipt.draws] == ["first"]
-
-
-def test_a_refusal_keeps_the_receipt_of_what_came_before() -> None:
-    opening = opened(PURE, LossUnit.EPSILON)
-    opening.draw("first", Choice(0.5), CELLS, rank_score(ADD))
-    with refused("would spend more than the plan states", PrivacyFilterError, query="second"):
-        opening.draw("second", Choice(0.5), CELLS, rank_score(ADD))
-    assert opening.close().total.amount == Fraction(0.5)
+    with refused("no sampler for noise", TypeError, got="int"):
+        noised(3, [1], insecure_generator(0))  # type: ignore[arg-type]
 
 
 def test_which_losses_add_up_to_which_cost() -> None:
@@ -328,7 +337,7 @@ def test_losses_of_one_unit_alone_are_added_and_compared() -> None:
     assert part.within(one)
     assert one.within(one)
     assert not one.within(part)
-    assert not Loss(LossUnit.EPSILON_DELTA, Fraction(1), Fraction(1, 4)).within(one)
+    assert not Loss(LossUnit.EPSILON_DELTA, Fraction(1), Fraction(math.nextafter(0.125, 1.0))).within(one)
     assert not Loss(LossUnit.RHO, Fraction(0)).within(one)
     for amounts in ((Fraction(-1), Fraction(0)), (Fraction(1), Fraction(-1))):
         with refused("a loss must not be negative"):
@@ -388,13 +397,10 @@ def test_a_floor_is_covered_by_the_highest_bound_that_was_drawn() -> None:
     for draws in ([last], [last, first]):
         with refused("a draw of this receipt relies on a bound on the smallest"):
             Receipt.from_dict(in_a_file(receipt) | {"draws": draws})
-
-
-@pytest.mark.parametrize("floor", [5e-324, 0.5, 1.0])
-def test_no_floor_is_covered_without_a_bound(floor: float) -> None:
-    opening = opened(APPROXIMATE, LossUnit.EPSILON_DELTA, seed=4)
+    opening = opened(APPROXIMATE, LossUnit.EPSILON_DELTA)
+    bound = opening.for_group("many rows").draw("bound", *BOUND)
     with refused("relies on a bound on the smallest eigenvalue", PrivacyFilterError):
-        opening.draw("matrix", WishartSampling(9, 400.0, floor), GRAM, row_norm_square(ADD), HALF)
+        opening.for_group("no rows").draw("matrix", WishartSampling(9, PADDING, bound - 1.0), GRAM, one_row, HALF)
 
 
 def test_a_filter_draws_from_the_operating_system_unless_told_otherwise() -> None:
@@ -471,30 +477,6 @@ def test_one_ulp_more_than_what_is_left_does_not_fit(epsilon: float, n_parts: in
             assert opening.close().exhausts
 
 
-def test_one_ulp_more_of_delta_does_not_fit() -> None:
-    whole = PrivacyBudget.approximate(1.0, 1e-6)
-    part = whole.split(1.0, 1.0)[0]
-    for delta, fits in ((part.delta, True), (math.nextafter(part.delta, 1.0), False)):
-        opening = opened(whole, LossUnit.EPSILON_DELTA)
-        law = WishartSampling(9, wishart_sampling_padding(part.epsilon, part.delta, 9, ADD))
-        opening.draw("first", law, GRAM, row_norm_square(ADD), part)
-        claim = PrivacyBudget.approximate(part.epsilon, delta)
-        if fits:
-            opening.draw("second", law, GRAM, row_norm_square(ADD), claim)
-        else:
-            with refused("would spend more than the plan states", PrivacyFilterError):
-                opening.draw("second", law, GRAM, row_norm_square(ADD), claim)
-
-
-def test_what_is_left_is_a_budget_that_fits() -> None:
-    opening = opened(PrivacyBudget.zcdp(0.3), LossUnit.RHO)
-    law, sensitivity, _ = law_of(PrivacyBudget.zcdp(0.1))
-    opening.draw("first", law, [1, 2], sensitivity)
-    law, sensitivity, _ = law_of(opening.left.as_budget)
-    opening.draw("second", law, [1, 2], sensitivity)
-    assert opening.close().exhausts
-
-
 # Groups --------------------------------------------------------------------------------------------------------------
 
 
@@ -542,36 +524,6 @@ def test_groups_count_as_the_rows_they_touch(seed: int, neighbors: Neighbors) ->
     assert opening.close().total.amount == counted(amounts, neighbors)
 
 
-def test_the_largest_group_counts_and_two_where_a_row_may_change_its_group() -> None:
-    for neighbors, fits in ((ADD, True), (REPLACE, False)):
-        opening = opened(PrivacyBudget.pure(1.0), LossUnit.EPSILON, neighbors)
-        draw_choice(opening, 0.25, None)
-        draw_choice(opening, 0.5, "a")
-        draw_choice(opening, 0.25, "b")
-        if fits:
-            draw_choice(opening, 0.5, "b")
-            assert opening.close().total.amount == 1
-        else:
-            with refused("would spend more than the plan states", PrivacyFilterError):
-                draw_choice(opening, math.ldexp(1.0, -60), "b")
-
-
-def test_parts_with_delta_count_by_group_too() -> None:
-    whole = PrivacyBudget.approximate(1.0, 1e-6)
-    law = WishartSampling(9, wishart_sampling_padding(0.5, 5e-7, 9, ADD))
-    half = PrivacyBudget.approximate(0.5, 5e-7)
-    for neighbors, most in ((ADD, 2), (REPLACE, 1)):
-        opening = opened(whole, LossUnit.EPSILON_DELTA, neighbors)
-        padding = wishart_sampling_padding(0.5, 5e-7, 9, neighbors)
-        law = WishartSampling(9, padding)
-        for group in ("a", "b", "c"):
-            for _ in range(most):
-                opening.for_group(group).draw("matrix", law, GRAM, row_norm_square(neighbors), half)
-        receipt = opening.close()
-        assert (receipt.total.amount, receipt.total.delta) == (1, Fraction(5e-7) * 2)
-        assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
-
-
 def test_the_largest_losses_of_groups_count_part_by_part() -> None:
     """One group may have the largest ε, another the largest δ."""
     unit = LossUnit.EPSILON_DELTA
@@ -590,40 +542,31 @@ def test_the_filter_of_a_group() -> None:
     opening = opened(PURE, LossUnit.EPSILON)
     door = opening.for_group("north")
     assert isinstance(door, GroupFilter)
-    assert door.unit is LossUnit.EPSILON
-    assert door.left == opening.left
+    assert (door.unit, door.left) == (LossUnit.EPSILON, opening.left)
     door.draw("scores", Choice(0.5), [1, 2], rank_score(ADD))
-    assert door.left.amount == opening.left.amount == opening.left_for("north").amount < Fraction(0.25)
-    assert opening.left_for("south").amount == Fraction(PURE.epsilon)
-    with refused("groups within groups are not supported"):
-        door.draw("scores", Choice(0.1), [1, 2], rank_score(ADD), group="south")
-    with refused("groups within groups are not supported"):
-        door.for_group("south").draw("scores", Choice(0.1), [1, 2], rank_score(ADD))
+    for nested in (partial(door.draw, group="south"), door.for_group("south").draw):
+        with refused("groups within groups are not supported"):
+            nested("scores", Choice(0.1), [1, 2], rank_score(ADD))
     with refused("close the filter of the whole run", TypeError):
         door.close()
-    receipt = opening.close()
-    assert [draw.group for draw in receipt.draws] == ["north"]
-    named = Message("query", name="scores")
-    assert receipt.draws[0].what == named
-    assert receipt.lines()[0][0] == named.within("north").text("short")
+    (draw,) = opening.close().draws
+    assert (draw.what, draw.group) == (Message("query", name="scores"), "north")
+    assert opening.receipt.lines()[0][0] == draw.what.within("north").text("short")
 
 
 # Receipts of real releases -------------------------------------------------------------------------------------------
 
 EVERY_CASE = [*CASES, *MEAN_CASES]
-
-
 BY_ID = {case.id: case for case in EVERY_CASE}
 
 
 @cache
-def recorded(name: str) -> tuple[Any, Any, list[Exchange], Receipt]:
-    """One run of a case: its plan, what it gave, its queries and answers, its receipt."""
+def recorded(name: str) -> Receipt:
     case = BY_ID[name]
     plan = case.plan()
-    recorder = Recorder(plan, insecure_generator(3))
-    noisy = plan.run(case.rows(), recorder)
-    return plan, noisy, recorder.exchanges, recorder.close()
+    privacy_filter = PrivacyFilter(plan, insecure_generator(3))
+    plan.run(case.rows(), privacy_filter)
+    return privacy_filter.close()
 
 
 def in_a_file(receipt: Receipt) -> dict[str, Any]:
@@ -634,7 +577,7 @@ def in_a_file(receipt: Receipt) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", EVERY_CASE, ids=lambda case: case.id)
 def test_receipt_of_a_release(case: Case) -> None:
-    plan, _, _, receipt = recorded(case.id)
+    plan, receipt = case.plan(), recorded(case.id)
     # The unit is one in which the kind of budget adds up, and every draw is counted in it.
     counted_in = allowance(plan.cost, plan.loss_unit).unit
     assert (
@@ -665,18 +608,20 @@ def test_receipt_of_a_release(case: Case) -> None:
 
 @cache
 def receipts() -> tuple[Receipt, ...]:
-    """One receipt for each mechanism and kind of budget, relations in turn where it serves both.
-
-    Those that are for comparison spend less than they state.
-    """
-    found: dict[tuple[str, BudgetKind], dict[Neighbors, Case]] = {}
+    """Of mechanisms that spend what they state, one for each law in each unit, relations in turn."""
+    cases: dict[Any, dict[Neighbors, Case]] = {}
     for case in (case for case in EVERY_CASE if case.mechanism.registry_name() not in COMPARISONS):
         options = case.mechanism.options
-        known = options.get("smallest_eigenvalue") is not None
-        name = f"{case.mechanism.registry_name()} {options.get('adaptive')} {known}"
-        found.setdefault((name, case.kind), {}).setdefault(case.neighbors, case)
-    chosen = [list(cases.values())[place % len(cases)] for place, cases in enumerate(found.values())]
-    return (*(recorded(case.id)[-1] for case in chosen), receipt_of_found_levels())
+        kind = (case.mechanism.registry_name(), options.get("adaptive"), options.get("smallest_eigenvalue") is None)
+        cases.setdefault((*kind, case.kind), {}).setdefault(case.neighbors, case)
+    chosen = [list(of_kind.values())[place % len(of_kind)] for place, of_kind in enumerate(cases.values())]
+    found, seen = [], set[Any]()
+    for receipt in (recorded(case.id) for case in chosen):
+        laws = {(draw.law.name, receipt.unit) for draw in receipt.draws}
+        if not laws <= seen:
+            seen |= laws
+            found.append(receipt)
+    return (*found, receipt_of_found_levels())
 
 
 def receipt_of_found_levels() -> Receipt:
@@ -689,10 +634,6 @@ def receipt_of_found_levels() -> Receipt:
     return privacy_filter.close()
 
 
-def test_cases_have_names_of_their_own() -> None:
-    assert len(BY_ID) == len(EVERY_CASE)
-
-
 @pytest.mark.long(sets=None)
 def test_the_receipts_that_are_tampered_with_hold_every_law() -> None:
     laws = {draw.law.name for receipt in receipts() for draw in receipt.draws}
@@ -703,48 +644,37 @@ def test_the_receipts_that_are_tampered_with_hold_every_law() -> None:
 # Tampering -----------------------------------------------------------------------------------------------------------
 
 Plain = dict[str, Any]
-Edit = Callable[[Plain, Receipt], Any]
-"""Changes a receipt's file in place."""
+Steps = list[tuple[str, Any]]
+"""Places in a receipt's file, each with a value or a function of what was there.
+
+``draw`` is the draw that loses most, a law's name the first draw of it, ``cost.amount`` the ε or ρ.
+"""
 
 
-def tampered(receipt: Receipt, edit: Edit) -> Plain | None:
+def change(content: Plain, place: str, value: Any) -> None:
+    first, *inside = place.split(".")
+    target: Any = {"draw": max(content["draws"], key=lambda draw: draw["loss"])}.get(first, content)
+    if first in LAWS:
+        target = next((draw for draw in content["draws"] if draw["law"]["name"] == first), None)
+    elif first != "draw":
+        inside = [first, *inside]
+    for part in inside[:-1]:
+        target = target and target[part]
+    key = inside[-1] if inside[-1] != "amount" else "rho" if "rho" in target else "epsilon"
+    if target:
+        target[key] = value(target[key]) if callable(value) else value
+
+
+def tampered(receipt: Receipt, steps: Steps) -> Plain | None:
     """The file after an edit; None where the edit found nothing to do."""
     content = in_a_file(receipt)
-    untouched = repr(content)
-    edit(content, receipt)
-    return None if repr(content) == untouched else content
+    for place, value in steps:
+        change(content, place, value)
+    return None if repr(content) == repr(in_a_file(receipt)) else content
 
 
-def costliest(content: Plain) -> Plain:
-    draws: list[Plain] = content["draws"]
-    return max(draws, key=lambda draw: draw["loss"])
-
-
-def of_costliest(change: Callable[[Plain], Any]) -> Edit:
-    """An edit of the draw that loses most."""
-
-    def edit(content: Plain, receipt: Receipt) -> None:
-        del receipt
-        change(costliest(content))
-
-    return edit
-
-
-def set_to(key: str, change: Callable[[Any], Any], *inside: str) -> Callable[[Plain], None]:
-    def edit(target: Plain) -> None:
-        for part in inside:
-            target = target[part]
-        target[key] = change(target[key])
-
-    return edit
-
-
-def of_receipt(change: Callable[[Plain], Any]) -> Edit:
-    def edit(content: Plain, receipt: Receipt) -> None:
-        del receipt
-        change(content)
-
-    return edit
+def times(factor: float) -> Callable[[float], float]:
+    return lambda value: factor * value
 
 
 def down(value: float) -> float:
@@ -755,168 +685,65 @@ def up(value: float) -> float:
     return math.nextafter(value, math.inf)
 
 
-def doubled(content: Plain, receipt: Receipt) -> None:
-    draw = max(receipt.draws, key=lambda draw: draw.loss.amount)
-    if draw.loss.amount + receipt.total.amount > receipt.allowance.amount:
-        content["draws"].append(copy.deepcopy(costliest(content)))
-
-
-def cost_key(content: Plain) -> str:
-    return "rho" if "rho" in content["cost"] else "epsilon"
-
-
-def change_cost(factor: float) -> Callable[[Plain], None]:
-    def edit(content: Plain) -> None:
-        content["cost"][cost_key(content)] *= factor
-
-    return edit
-
-
 def other(neighbors: str) -> str:
     return str(REPLACE if neighbors == ADD else ADD)
 
 
-def another_unit(unit: LossUnit) -> Edit:
-    def edit(content: Plain, receipt: Receipt) -> None:
-        # A zCDP cost counts both of these as ρ: see the tests of what is accepted and should not be.
-        if not (receipt.cost.kind is BudgetKind.ZCDP and unit is LossUnit.GAUSSIAN_RHO):
-            content["loss_unit"] = str(unit)
-
-    return edit
-
-
-def renamed(name: str) -> Edit:
-    def edit(content: Plain, receipt: Receipt) -> None:
-        del receipt
-        costliest(content)["law"]["name"] = name
-
-    return edit
-
-
-def without(key: str, *inside: str) -> Callable[[Plain], None]:
-    def edit(target: Plain) -> None:
-        for part in inside:
-            target = target[part]
-        del target[key]
-
-    return edit
-
-
-TAMPERINGS: dict[str, Edit] = {
-    "a loss halved": of_costliest(set_to("loss", lambda loss: loss / 2.0)),
-    "a loss one ulp lower": of_costliest(set_to("loss", down)),
-    "a loss negative": of_costliest(set_to("loss", lambda loss: -loss)),
-    "a δ lower": of_costliest(set_to("delta", down)),
-    "a δ higher": of_costliest(set_to("delta", up)),
-    "a sensitivity lowered": of_costliest(set_to("value", lambda value: value / 2.0, "sensitivity")),
-    "a sensitivity one ulp lower": of_costliest(set_to("value", down, "sensitivity")),
-    "a sensitivity negative": of_costliest(set_to("value", lambda value: -value, "sensitivity")),
-    "a sensitivity and its loss lowered": of_costliest(
-        lambda draw: (set_to("value", lambda v: v / 2.0, "sensitivity")(draw), set_to("loss", lambda v: v / 4.0)(draw))
-    ),
-    "units negative": of_costliest(set_to("units", lambda units: -units, "sensitivity")),
-    "rounding negative": of_costliest(set_to("rounding", lambda rounding: rounding - 1.0, "sensitivity")),
-    "an unknown sensitivity": of_costliest(set_to("name", lambda _: "no_such_bound", "sensitivity")),
-    "a draw doubled": doubled,
-    "a law unknown": renamed("no-such-law"),
-    **{f"a law renamed {name}": renamed(name) for name in LAWS},
-    **{f"unit changed to {unit}": another_unit(unit) for unit in LossUnit},
-    "a unit unknown": of_receipt(set_to("loss_unit", lambda _: "bits")),
-    "neighbors changed": of_receipt(set_to("neighbors", other)),
-    "neighbors of a draw changed": of_costliest(set_to("neighbors", other, "sensitivity")),
-    "neighbors unknown": of_receipt(set_to("neighbors", lambda _: "all")),
-    "allowance doubled": of_receipt(set_to("allowance", lambda allowed: 2.0 * allowed)),
-    "allowance one ulp higher": of_receipt(set_to("allowance", up)),
-    "allowance one ulp lower": of_receipt(set_to("allowance", down)),
-    "cost doubled": of_receipt(change_cost(2.0)),
-    "cost halved": of_receipt(change_cost(0.5)),
-    "cost negative": of_receipt(change_cost(-1.0)),
-    "cost and allowance halved": of_receipt(
-        lambda content: (change_cost(0.5)(content), set_to("allowance", lambda allowed: allowed / 2.0)(content))
-    ),
+TAMPERINGS: dict[str, Steps] = {
+    "a loss halved": [("draw.loss", times(0.5))],
+    "a loss one ulp lower": [("draw.loss", down)],
+    "a loss negative": [("draw.loss", times(-1.0))],
+    "a δ lower": [("draw.delta", down)],
+    "a δ higher": [("draw.delta", up)],
+    "a δ of false for 0": [("draw.delta", lambda delta: delta or False)],
+    "a sensitivity lowered": [("draw.sensitivity.value", times(0.5))],
+    "a sensitivity one ulp lower": [("draw.sensitivity.value", down)],
+    "a sensitivity and its loss lowered": [("draw.sensitivity.value", times(0.5)), ("draw.loss", times(0.25))],
+    "units negative": [("draw.sensitivity.units", times(-1.0))],
+    "units 0": [("draw.sensitivity.units", 0)],
+    "rounding negative": [("draw.sensitivity.rounding", lambda rounding: rounding - 1.0)],
+    "an unknown sensitivity": [("draw.sensitivity.name", "no_such_bound")],
+    "a sensitivity that is an array": [
+        ("draw.sensitivity", {"$array": {"dtype": "int8", "shape": [1], "values": [1]}})
+    ],
+    "a law unknown": [("draw.law.name", "no-such-law")],
+    **{f"a law renamed {name}": [("draw.law.name", name)] for name in LAWS},
+    **{f"unit changed to {unit}": [("loss_unit", str(unit))] for unit in LossUnit},
+    "a unit unknown": [("loss_unit", "bits")],
+    "neighbors changed": [("neighbors", other)],
+    "neighbors of a draw changed": [("draw.sensitivity.neighbors", other)],
+    "another protected unit": [("protected_unit", "user")],
+    "allowance doubled": [("allowance", times(2.0))],
+    "allowance one ulp higher": [("allowance", up)],
+    "allowance one ulp lower": [("allowance", down)],
+    "cost doubled": [("cost.amount", times(2.0))],
+    "cost halved": [("cost.amount", times(0.5))],
+    "cost negative": [("cost.amount", times(-1.0))],
+    "cost and allowance halved": [("cost.amount", times(0.5)), ("allowance", times(0.5))],
+    "a cost of ε or ρ = 1e-300": [("cost.amount", 1e-300)],
+    "a cost of δ = 10^400": [("cost.delta", 10**400)],
+    "a negative scale": [("discrete-gaussian.law.scale", times(-1.0))],
+    "scale 0": [("discrete-gaussian.law.scale", 0)],
+    "scale ∞": [("discrete-gaussian.law.scale", {"$float": "inf"})],
+    "rate 10^400": [("matrix-laplace.law.rate", 10**400)],
+    "degrees 1e300": [("wishart-sampling.law.degrees", 1e300)],
+    "padding 1e-300": [("wishart-sampling.law.padding", 1e-300)],
+    "raised 10^400": [("raised-wishart-sampling.law.raised", 10**400)],
+    "a law's default left out": [
+        ("wishart-sampling.law", lambda law: {name: value for name, value in law.items() if name != "inverse"})
+    ],
+    "projected of text": [("directions.law.projected", "no")],
+    "a free direction of text": [("directions.law.temperatures.$tuple", lambda known: [*known, "hot"])],
+    "a number of features that is none": [("directions.law.n_features", 2.5e9)],
 }
-
-
-def with_negative_draw(content: Plain, receipt: Receipt) -> None:
-    if receipt.unit is LossUnit.EPSILON:
-        loss = {"law": {"name": "choice", "epsilon": -0.5}, "loss": -0.5, "delta": 0.0, "size": 2, "claim": None}
-        bound = rank_score(receipt.neighbors).to_dict()
-        content["draws"] = [{"what": "gift", "sensitivity": bound, "group": None, **loss}, *content["draws"]]
-
-
-def where_a_law_is(name: str, change: Callable[[Plain], Any]) -> Edit:
-    """The edit of the first draw of that law."""
-
-    def edit(content: Plain, receipt: Receipt) -> None:
-        del receipt
-        for draw in content["draws"]:
-            if draw["law"]["name"] == name:
-                change(draw)
-                return
-
-    return edit
-
-
-def gaussian_unit(content: Plain, receipt: Receipt) -> None:
-    if receipt.cost.kind is BudgetKind.ZCDP:
-        content["loss_unit"] = "gaussian-rho"
-
-
-def negated_where_it_is_squared(draw: Plain) -> None:
-    draw["law"]["scale"] = -draw["law"]["scale"]
-
-
-LESS_THAN_PLAIN: dict[str, Edit] = {
-    "a draw of a negative loss": with_negative_draw,
-    "a negative scale": where_a_law_is("discrete-gaussian", negated_where_it_is_squared),
-    "another protected unit": of_receipt(set_to("protected_unit", lambda _: "user")),
-    "a δ of false for 0": of_costliest(lambda draw: draw.update(delta=False) if draw["delta"] == 0.0 else None),
-    "a zCDP receipt in gaussian-rho": gaussian_unit,
-    "a law's default left out": where_a_law_is("wishart-sampling", without("inverse", "law")),
-    "projected of text": where_a_law_is("directions", lambda draw: draw["law"].update(projected="no")),
-    "a free direction of text": where_a_law_is(
-        "directions", lambda draw: draw["law"]["temperatures"]["$tuple"].append("hot")
-    ),
-    "a number of features that is none": where_a_law_is(
-        "directions", lambda draw: draw["law"].update(n_features=2.5e9)
-    ),
-}
-"""Edits that change no loss, or hide one: refused as well, so that a file says what it means in one way alone."""
-
-EXTREMES: dict[str, Edit] = {
-    "scale 0": where_a_law_is("discrete-gaussian", lambda draw: draw["law"].update(scale=0)),
-    "scale ∞": where_a_law_is("discrete-gaussian", lambda draw: draw["law"].update(scale={"$float": "inf"})),
-    "scale 1e-300": where_a_law_is("discrete-gaussian", lambda draw: draw["law"].update(scale=1e-300)),
-    "rate 10^400": where_a_law_is("matrix-laplace", lambda draw: draw["law"].update(rate=10**400)),
-    "bits 10^6 of a Wishart draw": where_a_law_is("additive-wishart", lambda draw: draw["law"].update(bits=10**6)),
-    "scale 1e300 of a Wishart draw": where_a_law_is("additive-wishart", lambda draw: draw["law"].update(scale=1e300)),
-    "degrees 1e300": where_a_law_is("wishart-sampling", lambda draw: draw["law"].update(degrees=1e300)),
-    "padding 1e-300": where_a_law_is("wishart-sampling", lambda draw: draw["law"].update(padding=1e-300)),
-    "raised 0": where_a_law_is("raised-wishart-sampling", lambda draw: draw["law"].update(raised=0.0)),
-    "raised 10^400": where_a_law_is("raised-wishart-sampling", lambda draw: draw["law"].update(raised=10**400)),
-    "units 0": where_a_law_is("additive-wishart", lambda draw: draw["sensitivity"].update(units=0)),
-    "units 1e308": of_costliest(set_to("units", lambda _: 1e308, "sensitivity")),
-    "an array of the wrong type": of_costliest(
-        lambda draw: draw["law"].update(scale={"$array": {"dtype": "int8", "shape": [1], "values": [300]}})
-    ),
-    "a sensitivity that is an array": of_costliest(
-        lambda draw: draw.update(sensitivity={"$array": {"dtype": "float64", "shape": [2], "values": [1.0, 2.0]}})
-    ),
-    "a cost of δ = 10^400": of_receipt(lambda content: content["cost"].update(delta=10**400)),
-    "a cost of ε = 1e-300": lambda content, receipt: content["cost"].update(
-        {"epsilon": 1e-300} if receipt.unit is LossUnit.GAUSSIAN_RHO else {}
-    ),
-}
-"""Edits that bring numbers to the ends of float64, and values of a type that only the file format has."""
-
-ALL_EDITS = TAMPERINGS | LESS_THAN_PLAIN | EXTREMES
+"""Edits that change a loss, or none: refused as well, so that a file says what it means in one way alone."""
 
 
 @pytest.mark.long(sets=None)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of curves at the ends of float64
-@pytest.mark.parametrize("name", list(ALL_EDITS))
+@pytest.mark.parametrize("name", list(TAMPERINGS))
 def test_a_tampered_receipt_is_refused(name: str) -> None:
-    contents = [tampered(receipt, ALL_EDITS[name]) for receipt in receipts()]
+    contents = [tampered(receipt, TAMPERINGS[name]) for receipt in receipts()]
     changed = [content for content in contents if content is not None]
     assert changed, "no receipt was changed"
     for content in changed:
@@ -924,20 +751,13 @@ def test_a_tampered_receipt_is_refused(name: str) -> None:
             Receipt.from_dict(content)
 
 
-def test_a_receipt_of_groups_is_for_no_release_of_all_rows() -> None:
-    cost, law, moved = PrivacyBudget.zcdp(0.5), DiscreteGaussian(5.0), count(ADD)
-    draw = Draw(Message("count"), law, moved, law.loss(moved, LossUnit.RHO), 1)
-    statement = PrivacyStatement(cost, ADD, "idealized", True, (), "1")
-    Receipt(ADD, cost, LossUnit.RHO, (draw, draw)).require_for(statement)
-    with refused("the receipt is of several groups of rows, and this release"):
-        Receipt(ADD, cost, LossUnit.RHO, (draw, replace(draw, group="a"))).require_for(statement)
-
-
 @pytest.mark.long(sets=None)
 def test_untouched_receipts_and_those_with_a_draw_less_are_accepted() -> None:
     """A draw that is left out cannot be seen in the file; what is left still adds up to the cost or less."""
     for receipt in receipts():
         assert Receipt.from_dict(in_a_file(receipt)) == receipt
+        with refused("the draws of this receipt add up to more than the stated cost"):
+            replace(receipt, draws=2 * receipt.draws)
         last = len(receipt.draws) - 1
         for place in {0, last // 2, last}:
             content = in_a_file(receipt)
@@ -947,36 +767,17 @@ def test_untouched_receipts_and_those_with_a_draw_less_are_accepted() -> None:
             assert fewer.total.within(receipt.total)
 
 
-def test_claims_that_are_too_small_are_refused() -> None:
-    """A Wishart draw's claim lowered in the file, with the loss that goes with it."""
-    changed = 0
-    for receipt in receipts():
-        for place, draw in enumerate(receipt.draws):
-            for key, stated in (("epsilon", "loss"), ("delta", "delta")):
-                # An adaptive draw of these cases has the paper's padding, for which a much smaller claim would be true.
-                if draw.claim != receipt.cost:
-                    continue
-                content = in_a_file(receipt)
-                claim = content["draws"][place]["claim"]
-                claim[key] *= 0.5
-                content["draws"][place][stated] = claim[key]
-                changed += 1
-                with refused("costs more than the plan claims: its exact δ is above the"):
-                    Receipt.from_dict(content)
-    assert changed
-
-
 def test_a_receipt_is_for_one_statement() -> None:
-    receipt = receipts()[0]
-    statement = PrivacyStatement(receipt.cost, receipt.neighbors, "idealized", True, (), "1")
+    cost, law, moved = PrivacyBudget.zcdp(0.5), DiscreteGaussian(5.0), count(ADD)
+    draw = Draw(Message("count"), law, moved, law.loss(moved, LossUnit.RHO), 1)
+    receipt = Receipt(ADD, cost, LossUnit.RHO, (draw, draw))
+    statement = PrivacyStatement(cost, ADD, "idealized", True, (), "1")
     receipt.require_for(statement)
-    double = PrivacyBudget.pure(2.0 * receipt.cost.epsilon) if receipt.cost.epsilon else PrivacyBudget.zcdp(2.0)
-    for faulty in (
-        replace(statement, budget=double),
-        replace(statement, neighbors=Neighbors(other(receipt.neighbors))),
-    ):
+    for faulty in (replace(statement, budget=PrivacyBudget.zcdp(1.0)), replace(statement, neighbors=REPLACE)):
         with refused("the receipt is not for the stated budget and relation"):
             receipt.require_for(faulty)
+    with refused("the receipt is of several groups of rows, and this release"):
+        replace(receipt, draws=(draw, replace(draw, group="a"))).require_for(statement)
 
 
 # Any edit at all -----------------------------------------------------------------------------------------------------
@@ -992,15 +793,13 @@ def places(content: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
 FACTORS = st.sampled_from([-1.0, 0.5, 1.0 - 2.0**-53, 1.0 + 2.0**-52, 1.01, 2.0])
 ODD_VALUES = st.sampled_from(
     [None, True, math.nan, "", "x", "pure", [], [1.0], {}, {"x": 1}, {"$tuple": [1]}, {"$float": "nan"}]
-)
-EXTREME_VALUES = st.sampled_from(
-    [0, 0.0, -1, 1e-300, 1e300, -1e308, math.inf, -math.inf, 10**400, {"$float": "inf"}]
+    + [0, 0.0, -1, 1e-300, 1e300, -1e308, math.inf, -math.inf, 10**400, {"$float": "inf"}]
     + [{"$array": {"dtype": "int8", "shape": [1], "values": [300]}}]
 )
 
 
 @st.composite
-def edited(draw: st.DrawFn, odd: st.SearchStrategy[Any]) -> tuple[Receipt, tuple[Any, ...], Plain]:
+def edited(draw: st.DrawFn) -> tuple[Receipt, tuple[Any, ...], Plain]:
     """A receipt, the place of an edit, and the file after it."""
     receipt = draw(st.sampled_from(receipts()))
     content = in_a_file(receipt)
@@ -1013,15 +812,15 @@ def edited(draw: st.DrawFn, odd: st.SearchStrategy[Any]) -> tuple[Receipt, tuple
     if how == "delete":
         del target[path[-1]]
     elif how == "add" and isinstance(known, dict):
-        known[draw(st.sampled_from(["magic", "$tuple", "name", "scale"]))] = draw(odd)
+        known[draw(st.sampled_from(["magic", "$tuple", "name", "scale"]))] = draw(ODD_VALUES)
     elif how == "add" and isinstance(known, list):
-        known.append(draw(odd))
+        known.append(draw(ODD_VALUES))
     elif how == "scale" and isinstance(known, float):
         target[path[-1]] = known * draw(FACTORS)
     elif how == "scale" and isinstance(known, int) and not isinstance(known, bool):
         target[path[-1]] = known + draw(st.integers(-3, 3))
     else:
-        target[path[-1]] = draw(odd)
+        target[path[-1]] = draw(ODD_VALUES)
     return receipt, path, json.loads(json.dumps(content))
 
 
@@ -1039,17 +838,10 @@ def is_refused_or_means_the_same(receipt: Receipt, path: tuple[Any, ...], conten
 
 
 @pytest.mark.long(sets=None)
-@settings(max_examples=examples(400), deadline=None, derandomize=True)
-@given(edited(ODD_VALUES))
-def test_any_edit_is_refused_or_changes_no_loss(edit: tuple[Receipt, tuple[Any, ...], Plain]) -> None:
-    assert is_refused_or_means_the_same(*edit)
-
-
-@pytest.mark.long(sets=None)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @settings(max_examples=examples(400), deadline=None, derandomize=True, print_blob=False, report_multiple_bugs=False)
-@given(edited(EXTREME_VALUES))
-def test_any_extreme_edit_is_refused_or_changes_no_loss(edit: tuple[Receipt, tuple[Any, ...], Plain]) -> None:
+@given(edited())
+def test_any_edit_is_refused_or_changes_no_loss(edit: tuple[Receipt, tuple[Any, ...], Plain]) -> None:
     assert is_refused_or_means_the_same(*edit)
 
 
@@ -1071,190 +863,44 @@ def test_a_reader_that_trusts_the_file_is_found_out(monkeypatch: pytest.MonkeyPa
 # Recording and replaying ---------------------------------------------------------------------------------------------
 
 
-def leaves(noisy: Any) -> list[Any]:
-    """Everything that a run gives, in plain values."""
-    values = [noisy.mean] if isinstance(noisy, NoisyMean) else []
-    values += [getattr(noisy, name, None) for name in ("count", "sum", "gram", "center", "diagnostics")]
-    return [np.asarray(value).tobytes() if isinstance(value, np.ndarray | float) else repr(value) for value in values]
+def test_a_replay_gives_the_recorded_answers_and_notes_what_changed() -> None:
+    plan = OpenPlan(PrivacyBudget.zcdp(1.0), ADD, LossUnit.RHO)
+    recorder = Recorder(plan, insecure_generator(0))
 
+    def replayed(*queries: list[int], scale: float = 5.0, what: str = "count") -> Replayer:
+        replayer = Replayer(plan, recorder.exchanges)
+        for place, query in enumerate(queries):
+            answer = replayer.draw(what, DiscreteGaussian(scale), np.array(query), count(ADD))
+            assert answer.tolist() == recorded[place].tolist()
+            answer += 1  # what the run does with it does not change the record
+        replayer.check_all_made()
+        return replayer
 
-@pytest.mark.long(sets=None)
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", EVERY_CASE, ids=lambda case: case.id)
-def test_a_replay_on_the_same_table_is_bit_equal(case: Case) -> None:
-    plan, noisy, exchanges, receipt = recorded(case.id)
-    replayer = Replayer(plan, exchanges)
-    assert leaves(plan.run(case.rows(), replayer)) == leaves(noisy)
-    replayer.check_all_made()
-    assert replayer.faults == []
-    assert replayer.close() == receipt
-    assert receipt.draws == tuple(exchange.made for exchange in exchanges)
-
-
-def test_recording_changes_nothing_and_other_noise_gives_other_moments() -> None:
-    """What is compared above would show the difference."""
-    plan, noisy, _, _ = recorded(CASES[0].id)
-    assert leaves(noisy) == leaves(run_plan(plan, CASES[0].rows(), insecure_generator(3)))
-    assert leaves(noisy) != leaves(run_plan(plan, CASES[0].rows(), insecure_generator(4)))
-
-
-PLAN = OpenPlan(PrivacyBudget.zcdp(1.0), ADD, LossUnit.RHO)
-FIVE = DiscreteGaussian(5.0)
-
-
-def exchanges_of(*queries: list[int]) -> list[Exchange]:
-    recorder = Recorder(PLAN, insecure_generator(0))
-    for query in queries:
-        recorder.draw("count", DiscreteGaussian(5.0), np.array(query), count(ADD))
-    return recorder.exchanges
-
-
-def faults_of(
-    *queries: Any,
-    before: list[Exchange],
-    law: DrawLaw = FIVE,
-    what: str = "count",
-) -> list[str]:
-    replayer = Replayer(PLAN, before)
-    for query in queries:
-        replayer.draw(what, law, np.array(query), count(ADD))
-    replayer.check_all_made()
-    return replayer.faults
-
-
-def test_a_replay_notes_what_changed() -> None:
-    before = exchanges_of([10, 20], [7])
-    assert faults_of([10, 20], [7], before=before) == []
-    assert faults_of([10, 21], [8], before=before) == []  # as far as the sensitivity
-    (fault,) = faults_of([11, 21], [7], before=before)  # √2
-    assert "moved by 1.41" in fault
-    (fault,) = faults_of([10, 20], [9], before=before)
-    assert fault.startswith("draw 1, count")
-    (fault,) = faults_of([10, 20, 30], [7], before=before)  # another shape
-    assert "moved by inf" in fault
-    assert len(faults_of([10, 20], [7], before=before, law=DiscreteGaussian(5.5))) == 2
-    assert len(faults_of([10, 20], [7], before=before, what="other")) == 2
-
-
-def test_a_replay_gives_the_recorded_answers_each_time_anew() -> None:
-    before = exchanges_of([10, 20])
-    replayer = Replayer(PLAN, before)
-    answer = replayer.draw("count", DiscreteGaussian(5.0), np.array([10, 21]), count(ADD))
-    assert answer.tolist() == before[0].answer.tolist()
-    answer += 1  # what the run does with it does not change the record
-    assert answer.tolist() != before[0].answer.tolist()
-    recorder = Recorder(PLAN, insecure_generator(0))
-    chosen = recorder.draw("place", Choice(0.5), [1, 2, 3], rank_score(ADD))
-    again = Replayer(PLAN, recorder.exchanges).draw("place", Choice(0.5), [1, 2, 3], rank_score(ADD))
-    assert (type(again), again) == (int, chosen)
-
-
-def test_missing_and_extra_draws_are_noted() -> None:
-    before = exchanges_of([10, 20], [7])
-    (fault,) = faults_of([10, 20], before=before)
-    assert fault == "1 draws of the other run were not made"
-    replayer = Replayer(PLAN, before[:1])
-    replayer.draw("count", DiscreteGaussian(5.0), np.array([10, 20]), count(ADD))
+    recorded = [
+        recorder.draw("count", DiscreteGaussian(5.0), np.array(query), count(ADD)) for query in ([PRIVATE, 20], [7])
+    ]
+    assert str(PRIVATE) not in repr(recorder.exchanges)
+    first, moved = [PRIVATE, 20], [PRIVATE, 21]
+    assert replayed(first, [7]).faults == []
+    assert replayed(moved, [8]).faults == []  # as far as the sensitivity
+    for queries, told in (
+        (([PRIVATE + 1, 21], [7]), "moved by 1.41"),  # √2
+        ((first, [9]), "draw 1, count"),
+        (([*first, 30], [7]), "moved by inf"),  # another shape
+        ((first,), "1 draws of the other run were not made"),
+    ):
+        (fault,) = replayed(*queries).faults
+        assert told in fault
+    assert len(replayed(first, [7], scale=5.5).faults) == len(replayed(first, [7], what="other").faults) == 2
+    with refused("would spend more than the plan states", PrivacyFilterError):
+        replayed(first, scale=0.5)
+    replayer = replayed(first, [7])
     with pytest.raises(PrivacyFilterError, match="the other run did not make"):
         replayer.draw("count", DiscreteGaussian(5.0), np.array([7]), count(ADD))
-    (fault,) = replayer.faults
-    assert "the other run did not make" in fault
-
-
-def test_a_replayer_refuses_what_a_filter_refuses() -> None:
-    before = exchanges_of([10, 20])
-    replayer = Replayer(PLAN, before)
-    with refused("would spend more than the plan states", PrivacyFilterError):
-        replayer.draw("count", DiscreteGaussian(0.5), np.array([10, 20]), count(ADD))
-
-
-def test_an_exchange_does_not_show_private_data() -> None:
-    (exchange,) = exchanges_of([PRIVATE, 1])
-    assert str(PRIVATE) not in repr(exchange)
+    assert "the other run did not make" in replayer.faults[0]
 
 
 # Defects -------------------------------------------------------------------------------------------------------------
-# Each of these states what should be; the marks come off as the library is mended.
-
-
-def test_a_floor_is_not_covered_by_the_bound_of_another_group() -> None:
-    opening = opened(PrivacyBudget.approximate(1.0, 1e-6), LossUnit.EPSILON_DELTA)
-    law = EigenvalueBound(10.0, 150.0)
-    bound = opening.for_group("many rows").draw("bound", law, 5000.0, smallest_eigenvalue(ADD))
-    claim = PrivacyBudget.approximate(0.5, 1e-7)
-    with refused("relies on a bound on the smallest eigenvalue", PrivacyFilterError):
-        opening.for_group("no rows").draw(
-            "matrix", WishartSampling(9, 0.0, bound - 1.0), np.zeros((3, 3)), row_norm_square(ADD), claim
-        )
-
-
-MISFITS = {
-    "a symmetric law on a vector, which comes back once a row": (
-        PrivacyBudget.zcdp(1.0), LossUnit.RHO, DiscreteGaussian(5.0, 5.0), np.array([10, 20, 30]), count(ADD), None,
-    ),
-    "a symmetric normal law on a vector": (
-        PrivacyBudget.zcdp(1.0), LossUnit.RHO, GaussianDraw(5.0, True), np.array([10.0, 20.0]), count(ADD), None,
-    ),
-    "a matrix law on a vector": (
-        PURE, LossUnit.EPSILON, MatrixLaplaceDraw(0.5, 0), np.array([10, 20, 30]), gram_nuclear(ADD, 3), None,
-    ),
-    "directions in one dimension, which are free, of a matrix of three": (
-        PURE, LossUnit.EPSILON, Directions((1e6,), 1), np.diag([3.0, 2.0, 1.0]), quadratic_form(ADD), None,
-    ),
-    "one cell of Wishart noise on all cells of a matrix": (
-        PrivacyBudget.approximate(1.0, 1e-6), LossUnit.EPSILON_DELTA, AdditiveWishartDraw(1, 80, 1.0, 0),
-        np.zeros((3, 3), dtype=int), row_norm_square(ADD), PrivacyBudget.approximate(1.0, 1e-6),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", MISFITS)
-def test_a_law_that_does_not_fit_the_query_is_refused(name: str) -> None:
-    cost, unit, law, query, sensitivity, claim = MISFITS[name]
-    with pytest.raises(PrivacyFilterError):
-        opened(cost, unit).draw("misfit", law, query, sensitivity, claim)
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(
-    ("cost", "unit", "law", "sensitivity", "claim"),
-    [
-        (RHO, LossUnit.RHO, DiscreteLaplace(5e-324), row_sum_l1(ADD, 1), None),
-        (APPROXIMATE, LossUnit.EPSILON_DELTA, WishartSampling(9, 1e-300), row_norm_square(ADD), APPROXIMATE),
-    ],
-)
-def test_a_price_beyond_floating_point_is_refused(
-    cost: PrivacyBudget, unit: LossUnit, law: DrawLaw, sensitivity: Sensitivity, claim: PrivacyBudget | None
-) -> None:
-    opening = opened(cost, unit)
-    with pytest.raises(PrivacyFilterError):
-        opening.draw("draw", law, [1, 2], sensitivity, claim)
-    assert opening._closed
-
-
-MEANINGLESS: dict[str, Callable[[], DrawLaw]] = {
-    "a negative ε, whose loss would pay for others": lambda: Choice(-0.5),
-    "a negative scale": lambda: DiscreteLaplace(-1.0),
-    "a negative scale that the price squares": lambda: GaussianDraw(-3.0),
-    "no noise": lambda: DiscreteLaplace(0.0),
-    "endless noise": lambda: DiscreteLaplace(math.inf),
-    "noise of NaN": lambda: DiscreteGaussian(math.nan),
-    "no noise off the diagonal": lambda: DiscreteGaussian(1.0, 0.0),
-    "a negative rate": lambda: MatrixLaplaceDraw(-0.5, 0),
-    "negative padding": lambda: WishartSampling(9, -1.0, 20.0),
-    "a temperature of NaN": lambda: Directions((math.nan,), 3),
-    "no dimension": lambda: AdditiveWishartDraw(0, 80, 1.0, 0),
-    "scale of true": lambda: DiscreteGaussian(True),
-    "half a degree": lambda: WishartSampling(9.5, 20.0),  # type: ignore[arg-type]
-    "projected of text": lambda: Directions((0.5,), 3, "no"),  # type: ignore[arg-type]
-    "bits beyond any lattice": lambda: MatrixLaplaceDraw(0.5, 10**9),
-}
-
-
-@pytest.mark.parametrize("name", MEANINGLESS)
-def test_a_law_without_a_meaning_cannot_be_made(name: str) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        MEANINGLESS[name]()
 
 
 def test_a_filter_is_not_copied() -> None:
@@ -1262,47 +908,6 @@ def test_a_filter_is_not_copied() -> None:
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         with refused("a privacy filter is for one run and cannot be copied: its", TypeError):
             duplicate(opening)
-
-
-@pytest.mark.parametrize("query", [[0.25], [1.0], [math.nan], np.array([1.0], dtype=object), np.array([True])])
-def test_noise_on_a_lattice_is_for_integers_alone(query: Any) -> None:
-    opening = opened(PrivacyBudget.zcdp(0.5), LossUnit.RHO)
-    with refused("is not in integers, and noise on a lattice", PrivacyFilterError):
-        opening.draw("count", DiscreteGaussian(5.0), query, count(ADD))
-    assert opening.close().draws == ()
-
-
-@pytest.mark.parametrize(
-    "shrunk",
-    [
-        lambda bound: replace(bound, value=0.0),
-        lambda bound: replace(bound, units=2.0**-30, value=2.0**-30),
-        lambda bound: replace(bound, rounding=-1.0, value=0.5),
-        lambda bound: replace(bound, name="made up"),
-        lambda bound: replace(bound, neighbors=Neighbors.REPLACE_ONE),
-    ],
-)
-def test_a_sensitivity_that_no_function_makes_is_refused(shrunk: Callable[[Sensitivity], Sensitivity]) -> None:
-    opening = opened(PrivacyBudget.zcdp(0.5), LossUnit.RHO)
-    with pytest.raises(PrivacyFilterError):
-        opening.draw("count", DiscreteGaussian(5.0), [1], shrunk(count(ADD)))
-    with refused("a query is counted in smaller units, 1 or more in one, and"):
-        count(ADD).in_units(0.5)
-    with refused("must be", parameter="published"):
-        inverse_gram_frobenius(ADD, 3, 10.0, -1e12)
-
-
-def test_a_sampler_that_fails_closes_the_filter() -> None:
-    opening = opened(PrivacyBudget.zcdp(0.5), LossUnit.RHO)
-    with refused("must be", parameter="scale"):
-        opening.draw("count", DiscreteGaussian(2.0**60), [1], count(ADD))
-    with refused("This run has ended", PrivacyFilterError):
-        opening.draw("count", DiscreteGaussian(5.0), [1], count(ADD))
-
-
-def test_a_law_without_a_sampler_gives_no_answer() -> None:
-    with refused("no sampler for noise", TypeError, got="int"):
-        noised(3, [1], insecure_generator(0))  # type: ignore[arg-type]
 
 
 def test_a_key_of_units_has_every_bit() -> None:
