@@ -74,12 +74,6 @@ def test_the_largest_loss_is_a_budget_and_none_beyond() -> None:
         assert make(5e-324)
 
 
-def test_neighbors_are_named_exactly() -> None:
-    assert Neighbors.of("add_remove") is Neighbors.ADD_REMOVE
-    with refused("is not a neighboring relation: use 'add_remove' (the number"):
-        Neighbors.of("bounded")
-
-
 @pytest.mark.long
 @given(budgets, st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=6))
 def test_parts_never_add_up_to_more_than_the_whole(budget: PrivacyBudget, weights: list[float]) -> None:
@@ -109,13 +103,6 @@ def test_sums_round_up_and_cover_their_parts(first: PrivacyBudget, second: Priva
     assert total.covers(second)
 
 
-def test_coverage_between_kinds() -> None:
-    assert PrivacyBudget.zcdp(0.02).covers(PrivacyBudget.pure(0.199))
-    assert not PrivacyBudget.zcdp(8.0).covers(PrivacyBudget.pure(4.01))
-    assert not PrivacyBudget.approximate(9.0, 0.1).covers(PrivacyBudget.zcdp(1e-9))
-    assert not PrivacyBudget.pure(1.0).covers(PrivacyBudget.pure(math.nextafter(1.0, 2.0)))
-
-
 def test_what_a_budget_implies_at_a_delta() -> None:
     budget = PrivacyBudget.approximate(1.0, 1e-6)
     assert budget.to_epsilon(1e-6) == budget.to_epsilon(1e-5) == 1.0
@@ -126,22 +113,10 @@ def test_what_a_budget_implies_at_a_delta() -> None:
         PrivacyBudget.pure(2.0).to_rho()
 
 
-def test_to_epsilon_agrees_with_the_curve() -> None:
-    rho, delta = 0.5, 1e-6
-    classic = rho + 2 * math.sqrt(rho * math.log(1 / delta))
-    assert rho < PrivacyBudget.zcdp(rho).to_epsilon(delta) < classic
-
-
 @given(st.floats(1e-300, 1e12), st.integers(1, 8))
 def test_words_never_say_less_than_was_spent(loss: float, digits: int) -> None:
     shown = float(no_less(loss, digits))
     assert loss <= shown <= loss * (1.0 + 1.01 * 10.0 ** (1 - digits))
-
-
-def test_the_statement_of_a_budget_just_above_a_round_number_says_so() -> None:
-    assert str(PrivacyBudget.pure(1.0000049)) == "ε = 1.00001, pure"
-    assert str(PrivacyBudget.pure(0.1)) == "ε = 0.1, pure"
-    assert str(PrivacyBudget.approximate(1.0, 1.0000049e-6)) == "ε = 1, δ = 1.00001e-06"
 
 
 # The statement of a release in words ------------------------------------------------------------------------------------
@@ -164,18 +139,6 @@ def test_a_statement_has_the_losses_of_its_kind() -> None:
         assert PrivacyStatement.from_dict(stated.to_dict()) == stated
 
 
-def test_a_statement_says_what_group_privacy_makes_of_its_kind() -> None:
-    """By kind: k·ε; k²·ρ; and δ Σ_{i<k} e^{iε} (docs/evidence/derivations/privacy-units.md, step 2)."""
-    words = {}
-    for budget in (PrivacyBudget.pure(0.3), PrivacyBudget.approximate(0.3, 1e-7), PrivacyBudget.zcdp(0.3)):
-        message = statement(budget).unit_message
-        assert message == Message("unit-is-row", kind=str(budget.kind))
-        words[budget.kind] = message.text()
-    assert "ε is up to k times as large" in words[BudgetKind.PURE]
-    assert "ρ is up to k² times as large" in words[BudgetKind.ZCDP]
-    assert "δ up to (e^(kε) − 1)/(e^ε − 1) times" in words[BudgetKind.APPROXIMATE]
-
-
 def test_words_of_a_statement_round_up() -> None:
     words = statement(PrivacyBudget.pure(1.0000049)).describe()
     assert "e^1.00001 times" in words
@@ -194,35 +157,6 @@ def test_words_of_a_statement_round_up() -> None:
         assert len(shown[1].replace(".", "").lstrip("0")) == 4
 
 
-def test_words_of_a_statement_say_all_of_it() -> None:
-    lines = statement(PrivacyBudget.pure(1.0)).describe().split("\n")
-    assert "present or absent (add-remove" in lines[0]
-    assert lines[1] == Message("unit-is-row", kind="pure").text()
-    assert lines[2] == Message("idealized").text()
-    assert lines[3:] == [*(f"- {rule}" for rule in RULES), "Made by dpmoments 7.8."]
-    insecure = statement(PrivacyBudget.pure(1.0), private=False, neighbors=Neighbors.REPLACE_ONE).describe().split("\n")
-    assert insecure[0] == Message("not-private").text()
-    assert "replace-one" in insecure[1]
-    assert insecure[2:] == lines[1:]
-
-
-@pytest.mark.parametrize(
-    ("changes", "kind"),
-    [
-        ({"surplus": 1}, ValueError),
-        ({"rules": "one"}, TypeError),
-        ({"rules": None}, TypeError),
-        ({"arithmetic": "approximate"}, ValueError),
-        ({"private": 1}, TypeError),
-        ({"private": "true"}, TypeError),
-        ({"neighbors": "friends"}, ValueError),
-    ],
-)
-def test_a_statement_that_cannot_be_is_refused(changes: dict[str, Any], kind: type[Exception]) -> None:
-    with pytest.raises(kind):
-        PrivacyStatement.from_dict(statement(PrivacyBudget.pure(1.0)).to_dict() | changes)
-
-
 def test_a_delta_of_any_number_type_is_kept_as_a_float() -> None:
     for delta in (Fraction(1, 8), np.float32(0.125), 0.125):
         kept = PrivacyBudget.approximate(1.0, delta)  # type: ignore[arg-type]
@@ -237,6 +171,7 @@ def test_a_pure_cost_fits_a_rho_of_half_its_square() -> None:
         assert PrivacyBudget.zcdp(half_square).covers(pure)
         assert not PrivacyBudget.zcdp(math.nextafter(half_square, 0.0)).covers(pure)
         assert not pure.covers(PrivacyBudget.zcdp(1e-9))
+        assert not pure.covers(PrivacyBudget.pure(math.nextafter(epsilon, math.inf)))
 
 
 @pytest.mark.parametrize("delta", [1e-9, 0.5])

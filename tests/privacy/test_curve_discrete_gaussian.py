@@ -55,18 +55,11 @@ def test_bound_holds_in_one_dimension(scale, shift):
     )
 
 
-@pytest.mark.parametrize("scale", [3.0, 6.5, 20.0])
-def test_planted_fault_continuous_curve_of_the_same_scale_is_rejected(scale):
-    assert violates(curves.gaussian_delta, 1, scale)
-
-
-@pytest.mark.parametrize("scale", [3.0, 6.5, 20.0])
-def test_planted_fault_variance_reduced_by_half_of_a_twelfth_is_rejected(scale):
-    assert violates(
-        lambda epsilon, sensitivity, s: curves.gaussian_delta(epsilon, sensitivity, math.sqrt(s * s - 1 / 24)),
-        1,
-        scale,
-    )
+@pytest.mark.parametrize("scale", [3.0, 20.0])
+@pytest.mark.parametrize("less", [0.0, 1 / 24])
+def test_planted_faults_continuous_curves_of_too_large_a_scale_are_rejected(less, scale):
+    """Of the same variance, or of one that is smaller by half of a twelfth."""
+    assert violates(lambda epsilon, moved, s: curves.gaussian_delta(epsilon, moved, math.sqrt(s * s - less)), 1, scale)
 
 
 @pytest.mark.parametrize("scale", [3.0, 5.0, 9.0])
@@ -78,60 +71,6 @@ def test_bound_holds_in_two_dimensions_with_unequal_scales(scale, shifts, epsilo
     exact = exact_delta(epsilon, shifts, [scale * ratio for ratio in ratios])
     bound = curves.discrete_gaussian_delta(epsilon, sensitivity, scale, 2, ratios[1])
     assert exact <= bound * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("scale", [20.0, 60.0])
-def test_bound_is_close_already_at_small_scales(scale):
-    for epsilon in boundary_epsilons(1, scale)[: int(3 * scale) : 5]:
-        exact = exact_delta(epsilon, [1], [scale])
-        assert curves.discrete_gaussian_delta(epsilon, 1.0, scale, 1) < exact * (1 + 0.5 * (20 / scale) ** 2 * 0.01)
-
-
-@pytest.mark.parametrize("scale", [1.0, 1.7, 4.0, 11.0])
-def test_ratio_bounds_coordinate_by_coordinate(scale):
-    # Equations (5), (6) and the unrestricted bound of the derivation, in 50 digits.
-    with mp.workdps(50):
-        s = mp.mpf(scale)
-        tau = mp.sqrt(s * s - mp.mpf(1) / 12)
-        normalizer = mp.nsum(lambda k: mp.exp(-k * k / (2 * s * s)), [-mp.inf, mp.inf])
-        theta = mp.exp(-2 * mp.pi**2 * s * s)
-        for k in range(int(12 * scale)):
-            p = mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) / normalizer
-            r = (mp.erfc((k - 0.5) / (tau * mp.sqrt(2))) - mp.erfc((k + 0.5) / (tau * mp.sqrt(2)))) / 2
-            same = (mp.erfc((k - 0.5) / (s * mp.sqrt(2))) - mp.erfc((k + 0.5) / (s * mp.sqrt(2)))) / 2
-            reverse = 2 * theta / (1 - theta) + 1 / (640 * tau**4) + k * k / (288 * s**2 * tau**4)
-            forward = 1 / (576 * tau**4) + k * k / (3456 * s**2 * tau**6) + mp.mpf(k) ** 4 / (2880 * tau**8)
-            assert mp.log(r / p) <= reverse
-            assert mp.log(p / r) <= forward
-            assert mp.log(p / same) <= 1 / (24 * s**2)
-
-
-@pytest.mark.parametrize("n_coordinates", [1, 5050, 500_000])
-@pytest.mark.parametrize("log2_scale", [16, 20, 24])
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
-def test_margin_is_negligible_on_a_real_lattice(n_coordinates, log2_scale, epsilon):
-    sensitivity = 2.0**log2_scale / curves.gaussian_noise_scale(epsilon, 1e-12, 1.0)
-    scale = curves.discrete_gaussian_noise_scale(epsilon, 1e-12, sensitivity, n_coordinates, math.sqrt(0.5))
-    continuous = curves.gaussian_noise_scale(epsilon, 1e-12, sensitivity)
-    assert 1.0 < scale / continuous < 1.0 + (1e-8 if log2_scale == 16 else 1e-10)
-    assert curves.discrete_gaussian_delta(epsilon, sensitivity, scale, n_coordinates, math.sqrt(0.5)) <= 1e-12
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 1e-6), (4.0, 1e-9)])
-def test_calibrated_noise_is_private_by_summation(epsilon, delta):
-    scale = curves.discrete_gaussian_noise_scale(epsilon, delta, 3.0, 1)
-    assert exact_delta(epsilon, [3], [scale]) <= delta
-    # The scale is not needlessly large, either: a little less is not private by the same summation.
-    assert exact_delta(epsilon, [3], [0.97 * scale]) > delta
-
-
-def test_says_nothing_below_one_lattice_step_and_refuses_nonsense():
-    assert curves.discrete_gaussian_delta(1.0, 1.0, 0.9, 1) == 1.0
-    assert curves.discrete_gaussian_delta(1.0, 1.0, 1.3, 1, math.sqrt(0.5)) == 1.0
-    with refused("must be", parameter="n_coordinates"):
-        curves.discrete_gaussian_delta(1.0, 1.0, 10.0, 0)
-    with refused("must be", parameter="smallest_ratio"):
-        curves.discrete_gaussian_noise_scale(1.0, 1e-6, 10.0, 3, 0.0)
 
 
 def proven_log_delta(epsilon, sensitivity, scale, m, ratio):
@@ -166,7 +105,6 @@ def proven_log_delta(epsilon, sensitivity, scale, m, ratio):
         (1.0, 2.0, 8.0, 3, math.sqrt(0.5)),
         (5.0, 4.0, 6.0, 2, 1.0),
         (30.0, 3.0, 2.5, 1, 1.0),
-        (2.0, 9.0, 30.0, 4000, 1.0),
         (0.3, 100.0, 500.0, 40, 0.9),
         (0.05, 2.0**16, 2.0**18, 500_000, math.sqrt(0.5)),
     ],
@@ -183,6 +121,8 @@ def test_where_the_margin_takes_all_of_epsilon_nothing_is_claimed():
         assert curves.discrete_gaussian_log_delta(epsilon, sensitivity, scale, m) == 0.0
         assert proven_log_delta(epsilon, sensitivity, scale, m, 1.0) == 0
     assert curves.discrete_gaussian_log_delta(1.0, 1e80, 1.5, 1) == 0.0
+    assert curves.discrete_gaussian_delta(1.0, 1.0, 0.9, 1) == 1.0  # below one step of the lattice
+    assert curves.discrete_gaussian_delta(1.0, 1.0, 1.3, 1, math.sqrt(0.5)) == 1.0
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-12), (1.0, 1e-6), (6.0, 1e-3)])

@@ -25,7 +25,6 @@ from dpmoments.privacy import accounts
 from dpmoments.privacy import ledger as ledger_file
 from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.grants import Grant
-from dpmoments.privacy.origin import LedgerEntry
 from support.ledger_processes import quick_folder
 from support.said import refused
 
@@ -131,23 +130,15 @@ def test_a_file_that_cannot_be_used_is_told_of_in_a_line(
         release(path)
     with refused(said, dpm.LedgerError):
         dpm.Ledger(path).verify()
+    if fault in ("of another program", "newer", "overwritten"):
+        with refused(said, dpm.LedgerError):
+            dpm.Ledger(path).grant("people", epsilon=1.0)
     for command in ("show", "history", "verify"):
         assert main(["ledger", command, str(path)]) == 1
         captured = capsys.readouterr()
         assert said in " ".join(captured.err.split())
         assert "Traceback" not in captured.err
     assert before == (path.read_bytes() if path.is_file() else None)
-
-
-def test_a_grant_does_not_write_over_another_file(folder: Path) -> None:
-    path = folder / "budget.db"
-    for make in (of_another_program, newer):
-        make(path)
-        before = path.read_bytes()
-        with pytest.raises(dpm.LedgerError):
-            dpm.Ledger(path).grant("people", epsilon=1.0)
-        assert path.read_bytes() == before
-        path.unlink()
 
 
 def test_a_locked_file_is_waited_for_and_then_told_of(ledger: dpm.Ledger) -> None:
@@ -547,11 +538,3 @@ def test_a_symbolic_link_shares_the_journal_of_the_file(of: str, ledger: dpm.Led
     release(ledger)
     assert all(check.passed for check in ledger.verify())
     assert all(check.passed for check in linked.verify())
-
-
-def test_what_a_release_says_of_its_entry_is_checked_when_it_is_read() -> None:
-    good = {"ledger": "0" * 32, "number": 1, "hash": "0" * 64}
-    assert LedgerEntry.from_dict(good).number == 1
-    for change in ({"ledger": "x"}, {"number": 0}, {"number": True}, {"hash": "0" * 63}, {"hash": None}, {"more": 1}):
-        with pytest.raises((TypeError, ValueError)):
-            LedgerEntry.from_dict(good | change)

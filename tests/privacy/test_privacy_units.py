@@ -30,7 +30,7 @@ from dpmoments.mechanisms.base import UnitsPlan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.accounting import Loss, LossUnit, allowance, allowance_for_rows, budget_for_rows, loss_for_units
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, PrivacyRequest
-from dpmoments.privacy.curves import gaussian_delta, zcdp_delta, zcdp_rho
+from dpmoments.privacy.curves import gaussian_delta, zcdp_delta
 from dpmoments.privacy.filter import PrivacyFilter, PrivacyFilterError
 from dpmoments.privacy.receipt import Receipt
 from dpmoments.privacy.sampling import insecure_generator
@@ -100,9 +100,6 @@ def test_what_is_left_for_a_row_is_the_cost_for_a_unit_of_k_again(
     ("epsilon", "delta", "k"),
     [
         (1e-3, 1e-2, 5),
-        (0.01, 1e-3, 5),
-        (0.1, 1e-3, 50),
-        (1.0, 0.01, 100),
         (3.0, 0.2, 20),
         (1e-6, 0.5, 2),
         (1.0, 1e-6, 2**20),
@@ -128,16 +125,7 @@ def test_a_delta_that_the_rho_of_a_row_needs_no_epsilon_for_is_divided_too(
         assert gaussian_delta(epsilon, math.sqrt(2.0 * of_unit), 1.0) <= delta * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("k", [2, 5, 50])
-def test_group_privacy_of_rho_is_never_worse_than_part_by_part(k: int) -> None:
-    for epsilon in (1e-4, 1e-2, 0.1, 1.0, 3.0):
-        for delta in (1e-9, 1e-6, 1e-3, 1e-2, 0.1, 0.5):
-            of_row = delta * math.expm1(epsilon / k) / math.expm1(epsilon)
-            assert zcdp_rho(epsilon / k, of_row) <= zcdp_rho(epsilon, delta) / k**2 * (1 + 1e-9)
-
-
-@pytest.mark.long(sets=None)
-@pytest.mark.parametrize("mechanism", ["auto", "gaussian", "coinpress"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "coinpress"])
 def test_a_small_epsilon_with_a_large_delta_is_released_for_units(mechanism: str, tmp_path: Path) -> None:
     job = partial(dpm.release, people(), SCHEMA, mechanism=mechanism, privacy_unit=UNIT, output=tmp_path / "r.json")
     with warned("delta-too-large", delta=0.01):  # of the stated δ, and not of what is left of it for a row
@@ -201,7 +189,7 @@ def plan_of(case: Case, unit: PrivacyUnit = UNIT) -> UnitsPlan[Any]:
     return UnitsPlan.of(plan, case.budget(), unit)
 
 
-@pytest.mark.long(sets=None)
+@pytest.mark.long(sets=16)
 @pytest.mark.parametrize("case", UNIT_CASES, ids=lambda case: case.id)
 def test_every_mechanism_runs_for_units_and_spends_no_more_than_the_cost(case: Case) -> None:
     plan = plan_of(case)
@@ -229,14 +217,6 @@ def test_every_mechanism_runs_for_units_and_spends_no_more_than_the_cost(case: C
 ADDITIVE = [
     case for case in UNIT_CASES if case.mechanism.name in ("gaussian", "laplace", "matrix-laplace", "isotropic")
 ]
-
-
-@pytest.mark.parametrize("case", ADDITIVE, ids=lambda case: case.id)
-def test_additive_noise_for_units_of_three_is_three_times_that_for_rows(case: Case) -> None:
-    for_rows, for_units = case.plan(), plan_of(case).inner
-    for error in ("expected_error", "expected_count_error"):
-        one, three = getattr(for_rows, error), getattr(for_units, error)
-        assert three == pytest.approx(3 * one, rel=1e-9) if one is not None else three is None
 
 
 def test_auto_calibrates_what_it_chooses_to_what_is_left_for_that() -> None:
@@ -348,15 +328,6 @@ def test_nothing_leaves_a_run_for_units_that_is_not_paid_for(case: Case) -> None
     assert replay_units(case, insecure_generator(len(case.id)), REPLAYED.index(case)) == []
 
 
-@pytest.mark.usefixtures("small_blocks")
-def test_a_shuffled_table_of_units_moves_no_query() -> None:
-    plan, schema = plan_of(ADDITIVE[0]), dpm.Schema.unit_ball(3, missing="drop")
-    table = pairs(3)["some rows twice, spread"][1]
-    order = np.random.default_rng(2).permutation(len(table))
-    rows = [Rows.of(t, schema, threads=1, privacy_unit=UNIT) for t in (table, table.take(pa.array(order)))]
-    assert replay(plan, *rows, insecure_generator(0), same_rows=True) == ()
-
-
 def by_place(rows: np.ndarray, of_units: np.ndarray, key: int) -> np.ndarray:
     del of_units, key
     return np.arange(len(rows), dtype=np.uint64)
@@ -383,78 +354,25 @@ def test_replay_sees_a_selection_that_is_no_function_of_a_persons_rows(
     assert any("moved by" in finding for finding in replay_units(REPLAYED[0], insecure_generator(1)))
 
 
-@pytest.mark.parametrize("told_apart", [True, False])
-def test_replay_sees_people_who_are_taken_for_one(monkeypatch: pytest.MonkeyPatch, told_apart: bool) -> None:
-    """Were a hash to decide who is who, a person's rows could push out those of another: twice k rows would move."""
-    if not told_apart:
-
-        def all_one(cells: Any, column: str) -> Any:
-            del column
-            return pa.array([b"one"] * len(cells), pa.large_binary())
-
-        monkeypatch.setattr(units, "unit_ids", all_one)
-    case = next(case for case in ADDITIVE if case.mechanism.name == "gaussian" and case.mean)
-    others = [(f"p{i}", np.eye(3)[:1]) for i in range(3)]
-    tables = table_of(others), table_of([*others, ("x", np.tile(np.eye(3)[2], (400, 1)))])
-    rows = [Rows.of(table, dpm.Schema.unit_ball(3, missing="drop"), threads=1, privacy_unit=UNIT) for table in tables]
-    found = replay(plan_of(case), *rows, insecure_generator(0))
-    assert (found == ()) is told_apart
-
-
-@pytest.mark.parametrize("cost", BUDGETS.values(), ids=BUDGETS)
-def test_group_privacy_that_forgets_a_square_is_refused(monkeypatch: pytest.MonkeyPatch, cost: PrivacyBudget) -> None:
-    """A mechanism that is calibrated to too much for a row does not get past the filter, nor past a receipt."""
-
-    def forgetful(cost: PrivacyBudget, loss_unit: LossUnit, unit: PrivacyUnit | None) -> PrivacyBudget:
-        whole = allowance(cost, loss_unit)
-        return Loss(loss_unit, whole.amount / (2 if unit else 1), whole.delta / 2).as_budget
-
-    monkeypatch.setattr("dpmoments.mechanisms.base.budget_for_rows", forgetful)
-    with pytest.raises((PrivacyFilterError, ValueError)):
-        dpm.release(
-            people(),
-            SCHEMA,
-            **spent(cost),
-            mechanism="gaussian" if cost.delta or cost.rho else "laplace",
-            privacy_unit=UNIT,
-        )
-
-
-def spent(budget: PrivacyBudget) -> dict[str, float]:
-    return {"rho": budget.rho} if budget.kind is BudgetKind.ZCDP else {"epsilon": budget.epsilon, "delta": budget.delta}
-
-
 # What a release states ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long(sets=None)
-@pytest.mark.parametrize("mechanism", ["auto", "johnson-lindenstrauss", "coinpress"])
-def test_a_release_states_its_unit_and_stands_every_check(tmp_path: Path, mechanism: str) -> None:
-    released = dpm.release(
-        people(), SCHEMA, epsilon=1.0, delta=1e-6, mechanism=mechanism, privacy_unit=UNIT, output=tmp_path / "r.json"
-    )
-    assert released.privacy.privacy_unit == released.receipt.privacy_unit == UNIT
-    assert released.privacy.budget.epsilon == 1.0
+def test_a_release_states_its_unit_and_stands_every_check(tmp_path: Path) -> None:
+    budget = dict(epsilon=1.0, delta=1e-6, privacy_unit=UNIT)
+    released = dpm.release(people(), SCHEMA, mechanism="johnson-lindenstrauss", **budget)
     words = released.privacy.describe()
     assert "all rows with one value of person_id, present or absent" in words
     assert "all rows with one value of person_id, of which at most 3, chosen at random, are used" in words
     assert "one row" not in words
-    loaded = dpm.load(tmp_path / "r.json")
-    assert loaded.to_dict() == released.to_dict()
-    assert all(check.passed is not False for check in checks(loaded))
-    assert [check.passed for check in checks(loaded)][-2:] == [True, True]
     assert "person_id" not in str(released.to_dict()["schema"])
     assert "together, on one row of 3" in released.receipt.lines()[-1]
-
-
-def test_a_release_of_a_mean_states_its_unit(tmp_path: Path) -> None:
-    released = dpm.release_mean(
-        people(), SCHEMA, rho=0.5, privacy_unit=UNIT, insecure_seed=2, output=tmp_path / "m.json"
-    )
-    loaded = dpm.load(tmp_path / "m.json")
-    assert loaded.to_dict() == released.to_dict()
-    assert loaded.privacy.privacy_unit == UNIT
-    assert all(check.passed for check in checks(loaded))
+    mean = dpm.release_mean(people(), SCHEMA, rho=0.5, privacy_unit=UNIT)
+    for name, made in (("moments", released), ("mean", mean)):
+        assert made.privacy.privacy_unit == made.receipt.privacy_unit == UNIT
+        made.save(tmp_path / f"{name}.json")
+        loaded = dpm.load(tmp_path / f"{name}.json")
+        assert loaded.to_dict() == made.to_dict()
+        assert all(check.passed is not False for check in checks(loaded))
 
 
 def test_a_unit_of_one_row_is_no_row() -> None:
@@ -507,21 +425,6 @@ FORGED: dict[str, tuple[Edit, Said]] = {
             Said("the receipt is not for the stated protected unit")),
     "a row in the receipt": (lambda c: c["receipt"].update(protected_unit="row"),
             Said("the receipt's allowance does not equal its cost")),
-    "no entry in the receipt": (lambda c: c["receipt"].pop("protected_unit"),
-            Said("it has no entry", name="protected_unit")),
-    "text": (lambda c: c["receipt"].update(protected_unit="person"),
-            Said("is not a privacy unit: use 'row', or a column with a number")),
-    "a list": (lambda c: c["receipt"].update(protected_unit=["person_id", 3]),
-            Said("is not a privacy unit: use 'row', or a column with a number")),
-    "a surplus entry": (in_both("surplus", 1),
-            Said("has unknown entries", names=("'surplus'",))),
-    "no rows": (in_both("max_rows", 0), Said("must be between 1 and", value=0)),
-    "true": (in_both("max_rows", True), Said("privacy_unit.max_rows must be a whole number")),
-    "half a row": (in_both("max_rows", 0.5), Said("privacy_unit.max_rows must be a whole number")),
-    "a column of no text": (in_both("column", 5), Said("privacy_unit.column must be a text")),
-    "an unknown rule": (
-        in_both("missing", "guess"), Said("privacy_unit.missing must be one of error, drop"),
-    ),
     "units under another relation": (
         lambda c: c["receipt"].update(neighbors="replace_one"), Said("the receipt is for units of several rows under another"),
     ),
@@ -573,12 +476,9 @@ def test_what_cannot_be_is_refused_before_a_row_is_read(changes: dict[str, Any],
         dpm.release(people(), SCHEMA, **({"epsilon": 1.0, "privacy_unit": UNIT} | changes))
 
 
-def test_an_array_has_no_column_of_units() -> None:
+def test_arrays_and_groups_are_not_released_for_units() -> None:
     with refused("in addition to the schema's: pass a pandas, Polars or Arrow", TypeError):
         dpm.release(np.zeros((5, 2)), SCHEMA, epsilon=1.0, privacy_unit=UNIT)
-
-
-def test_groups_of_rows_are_not_released_for_units() -> None:
     with refused("groups cannot be released for a privacy unit: a"):
         dpm.release_groups(people(), SCHEMA, by="smoker", epsilon=1.0, privacy_unit=UNIT)  # type: ignore[arg-type]
 
@@ -631,13 +531,7 @@ def test_the_command_line_protects_units(capsys: pytest.CaptureFixture[str], nam
         (["--privacy-unit", "person_id"], "state the contribution bound"),
         (["--max-rows-per-unit", "5"], "it goes with --privacy-unit"),
         (["--missing-unit", "drop"], "it goes with --privacy-unit"),
-        (["--privacy-unit", "person_id", "--max-rows-per-unit", "0"], "between 1 and"),
-        (
-            ["--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--missing-unit", "zero"],
-            "must be 'error', or 'drop'",
-        ),
         (["--privacy-unit", "person_id", "--max-rows-per-unit", "5", "--by", "smoker"], "rows in several groups"),
-        (["--privacy-unit", "age", "--max-rows-per-unit", "5"], "is in the schema"),
     ],
 )
 def test_the_command_line_refuses_what_cannot_be(
