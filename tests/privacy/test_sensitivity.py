@@ -19,11 +19,7 @@ import pytest
 from dpmoments.mechanisms.additive import augmented_gram
 from dpmoments.papers.mechanisms.mapped_rows import TransformedNorm
 from dpmoments.privacy import sensitivity as sensitivity_module
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilterError
-from dpmoments.privacy.laws import DiscreteGaussian, attains
-from dpmoments.privacy.receipt import Receipt
-from dpmoments.privacy.sampling import insecure_generator
+from dpmoments.privacy.laws import attains
 from dpmoments.privacy.sensitivity import (
     ROUGH_CENTER,
     ROUGH_WEIGHT,
@@ -62,7 +58,6 @@ from dpmoments.privacy.sensitivity import (
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
-from support.opened_filter import filter_that_pays
 from support.said import refused
 
 AUGMENTATIONS = [0.0, 0.25, 0.5, 1.0]
@@ -878,112 +873,54 @@ def test_a_distance_of_integers_is_exact_where_the_difference_is_no_int64(kind: 
             assert query_distance(norm, first, second.astype(object), Neighbors.ADD_REMOVE) == expected
 
 
-# Public weights ---------------------------------------------------------------------------------------------------------------
-
-
-def weighted_gram(neighbors: Neighbors, weights: tuple[float, ...], n_features: int) -> Sensitivity:
-    """Return a bound of this test's own: on rows of blocks, block i of squared norm at most ``weights[i]``, present or absent."""
-    arguments = ("weights", weights), ("n_features", n_features)
-    return Sensitivity("weighted_gram", arguments, neighbors, Norm.L2, math.fsum(weights))
-
-
-@pytest.fixture
-def weighted(monkeypatch: pytest.MonkeyPatch) -> Sensitivity:
-    """A sensitivity with weights, of a function that files may name."""
-    monkeypatch.setattr("dpmoments.privacy.sensitivity.SENSITIVITIES", (*SENSITIVITIES, weighted_gram))
-    return weighted_gram(ADD_REMOVE, (0.25, 1.5, 3.0), 3)
+# Tuples of numbers ------------------------------------------------------------------------------------------------------------
 
 
 def test_what_files_may_name_is_a_list_of_its_own() -> None:
     assert isinstance(SENSITIVITIES, tuple)
     assert len(BY_NAME) == len(SENSITIVITIES)
     with refused("unknown sensitivity", name="weighted_gram"):
-        sensitivity_from_dict(weighted_gram(ADD_REMOVE, (1.0,), 1).to_dict())
+        sensitivity_from_dict(count(ADD_REMOVE).to_dict() | {"name": "weighted_gram"})
 
 
-def test_weights_are_a_list_in_a_file_and_the_value_follows_from_them(weighted: Sensitivity) -> None:
-    for made in (weighted, weighted.in_units(2.0**40, rounding=0.5), weighted_gram(ADD_REMOVE, (1, 2**60), 3)):
-        values = json.loads(json.dumps(made.to_dict()))
-        assert isinstance(values["arguments"]["weights"], list)
-        read = sensitivity_from_dict(values)
-        assert read == made
-        assert all(type(weight) is float for weight in dict(read.arguments)["weights"])  # type: ignore[union-attr]
-        with refused("is stated as less than it is"):
-            sensitivity_from_dict(values | {"value": math.nextafter(made.value, 0.0)})
-        larger = values["arguments"] | {"weights": [2 * weight for weight in values["arguments"]["weights"]]}
-        with refused("is stated as less than it is"):
-            sensitivity_from_dict(values | {"arguments": larger})
-
-
-FORGED_WEIGHTS = {
+FORGED_BLOCKS = {
     "a number": 1.75,
     "a text": "111",
     "none": None,
     "a mapping": {"0": 1.0},
-    "a tuple": (0.25, 1.5),
+    "a tuple": (2, 3),
     "an array": np.ones(3),
     "empty": [],
     "too many": [1.0] * (2**16 + 1),
-    "zero": [0.25, 0.0],
-    "minus zero": [0.25, -0.0],
-    "negative": [0.25, -1.5],
-    "infinite": [0.25, math.inf],
+    "zero": [2, 0.0],
+    "negative": [2, -1.0],
+    "infinite": [2, math.inf],
     "not a number": [math.nan],
     "beyond floating point": [10**400],
-    "true": [True, 1.5],
-    "a text in it": [0.25, "1.5"],
-    "a list in it": [[0.25], [1.5]],
+    "true": [True, 2],
+    "a text in it": [2, "3"],
+    "a list in it": [[2], [3]],
 }
 
 
-@pytest.mark.parametrize("forged", FORGED_WEIGHTS.values(), ids=FORGED_WEIGHTS)
-def test_forged_weights_are_refused(forged: Any, weighted: Sensitivity) -> None:
-    values = weighted.to_dict() | {"value": 1e300}  # so that the value alone refuses nothing
-    with refused(
-        ("must be a list", "numbers: 1 to", "must be finite numbers above 0"),
-        (TypeError, ValueError),
-        name="weighted_gram",
-        parameter="weights",
-    ):
-        sensitivity_from_dict(values | {"arguments": {"weights": forged, "n_features": 3}})
-
-
-def test_only_an_argument_called_weights_is_a_list(weighted: Sensitivity) -> None:
-    values = weighted.to_dict()
+def test_blocks_are_a_list_in_a_file_and_forged_ones_are_refused() -> None:
+    made = sums_in_body(ADD_REMOVE, 7, (2, 3)).in_units(2.0**20)
+    values = json.loads(json.dumps(made.to_dict()))
+    assert isinstance(values["arguments"]["blocks"], list)
+    read = sensitivity_from_dict(values)
+    assert read == made
+    assert dict(read.arguments)["blocks"] == (2, 3)
+    for what, forged in FORGED_BLOCKS.items():
+        with refused(
+            ("must be a list", "numbers: 1 to", "must be finite numbers above 0"),
+            (TypeError, ValueError),
+            name="sums_in_body",
+            parameter="blocks",
+        ):
+            print(what, sensitivity_from_dict(values | {"arguments": {"n_features": 7, "blocks": forged}}))
     with refused("must be a finite number, and n_features a whole one", TypeError):
-        sensitivity_from_dict(values | {"arguments": {"weights": [1.0], "n_features": [3]}})
+        sensitivity_from_dict(values | {"arguments": {"blocks": [1.0], "n_features": [3]}})
     with refused("lack"):
-        sensitivity_from_dict(values | {"arguments": {"n_features": 3}})
-    honest = gram_frobenius(ADD_REMOVE, 3).to_dict()
-    with refused("has unknown entries"):
-        sensitivity_from_dict(honest | {"arguments": {**honest["arguments"], "weights": [1.0]}})
-
-
-def test_a_draw_with_weights_is_paid_for_and_its_receipt_is_replayed(weighted: Sensitivity) -> None:
-    sensitivity, law, query = weighted.in_units(2.0**20), DiscreteGaussian(8.0 * 2.0**20), np.zeros(6, dtype=np.int64)
-    for forged in (replace(sensitivity, value=sensitivity.value / 2), replace(sensitivity, name="wishful_gram")):
-        with pytest.raises(PrivacyFilterError):
-            filter_that_pays(PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0)).draw(
-                "blocks", law, query, forged
-            )
-    paid = filter_that_pays(PrivacyBudget.zcdp(0.5), ADD_REMOVE, insecure_generator(0))
-    paid.draw("blocks", law, query, sensitivity)
-    receipt = paid.close()
-    (draw,) = receipt.draws
-    content = json.loads(json.dumps(receipt.to_dict()))
-    assert Receipt.from_dict(content) == receipt
-    assert dict(draw.sensitivity.arguments)["weights"] == (0.25, 1.5, 3.0)
-    content["draws"][0]["sensitivity"]["arguments"]["weights"][0] = 0.5
-    with refused("is stated as less than it is"):
-        Receipt.from_dict(content)
-    content["draws"][0]["sensitivity"]["arguments"]["weights"] = {"$tuple": [0.25, 1.5, 3.0]}
-    with refused("must be a list", TypeError, name="weighted_gram"):
-        Receipt.from_dict(content)
-
-
-def test_a_file_states_one_weight_at_least_and_no_more_than_the_largest_number() -> None:
-    sensitivity_module._check_positive_numbers([1.0], "weights", "gram")
-    sensitivity_module._check_positive_numbers([1.0] * sensitivity_module.MAX_WEIGHTS, "weights", "gram")
-    for weights in ([], [1.0] * (sensitivity_module.MAX_WEIGHTS + 1), [0.0], [-1.0], [math.inf]):
-        with pytest.raises(ValueError, match=r"."):
-            sensitivity_module._check_positive_numbers(weights, "weights", "gram")
+        sensitivity_from_dict(values | {"arguments": {"blocks": [1.0]}})
+    sensitivity_module._check_positive_numbers([1.0], "blocks", "body")
+    sensitivity_module._check_positive_numbers([1.0] * sensitivity_module.MAX_WEIGHTS, "blocks", "body")
