@@ -16,13 +16,12 @@ import pytest
 import scipy.stats
 
 import dpmoments as dpm
-from dpmoments.analysis.cross_table import CountTable, possible_counts
+from dpmoments.analysis.cross_table import CountTable
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import checks
 from dpmoments.cli import main
 from dpmoments.mechanisms.counts import Counts
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.moments import cells as noise_cells
 from dpmoments.moments.cells import CountNoise
 from dpmoments.noise import insecure_generator
 from dpmoments.privacy.budget import PrivacyBudget
@@ -88,19 +87,19 @@ def test_a_release_comes_back_and_verifies(budget: dict[str, float], neighbors: 
         assert made.tables[1].noise.scale == pytest.approx(3.0 * sensitivity)
 
 
-@pytest.mark.parametrize("rows", [-1, 1.5, 10**13])
-def test_a_forged_number_of_rows_is_refused(rows: float, tmp_path: Path) -> None:
-    path = tmp_path / "counts.json"
-    counted(epsilon=1.0, output=path)
-    forge(path, lambda content: content.update(public_rows=rows))
-    with refused("does not hold a consistent"):
-        dpm.load(path)
+FORGED: dict[str, Any] = {
+    "fewer rows than none": lambda content: content.update(public_rows=-1),
+    "half a row": lambda content: content.update(public_rows=1.5),
+    "too many rows": lambda content: content.update(public_rows=10**13),
+    "a table of no columns": lambda content: content["tables"][0].update(by=[], levels=[], noisy_counts=[300.0]),
+}
 
 
-def test_a_table_of_no_columns_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("edit", FORGED.values(), ids=FORGED)
+def test_a_forged_release_of_counts_is_refused(edit: Any, tmp_path: Path) -> None:
     path = tmp_path / "counts.json"
     counted(epsilon=1.0, output=path)
-    forge(path, lambda content: content["tables"][0].update(by=[], levels=[], noisy_counts=[300.0]))
+    forge(path, edit)
     with refused("does not hold a consistent"):
         dpm.load(path)
 
@@ -159,17 +158,6 @@ def test_a_run_reveals_only_what_its_plan_pays_for(budget: PrivacyBudget, relati
     assert replay(plan, *unrelated, insecure_generator(0), any_table=True) == ()
 
 
-def test_replay_finds_a_row_in_two_cells() -> None:
-    """The planted fault of the test above: two rows more are not paid for, and neither is a count beside the filter."""
-    schema = dpm.Schema(*SCHEMA.columns[1:])
-    plan = plan_of(PrivacyBudget.pure(1.0), "add_remove", schema)
-    base = people(40)
-    twice = pa.concat_tables([base, base.slice(0, 1)])
-    twice = pa.concat_tables([twice, base.slice(0, 1)])
-    rows = [Rows.of(table, schema, threads=1) for table in (base, twice)]
-    assert replay(plan, *rows, insecure_generator(0)) != ()
-
-
 def test_a_public_total_is_kept_only_where_every_row_has_a_level() -> None:
     flags = pa.table({"smoker": [True] * 30 + [False] * 70})
     options: dict[str, Any] = dict(by="smoker", epsilon=0.2, insecure_seed=1)
@@ -199,7 +187,7 @@ def test_many_dropped_rows_are_warned_of_by_the_noisy_count_alone() -> None:
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 @pytest.mark.parametrize(
-    ("scale", "step", "cells"), [(0.7, 1.0, 1), (3.0, 1.0, 1), (3.0, 1.0, 5), (40.0, 2.0**-15, 2), (900.0, 1.0, 1)]
+    ("scale", "step", "cells"), [(0.7, 1.0, 1), (3.0, 1.0, 5), (40.0, 2.0**-15, 2), (900.0, 1.0, 1)]
 )
 def test_the_noise_distribution_is_that_of_the_draws(law: str, scale: float, step: float, cells: int) -> None:
     noise = CountNoise(law, scale, step, cells)
@@ -222,7 +210,7 @@ def test_the_noise_distribution_is_that_of_the_draws(law: str, scale: float, ste
 
 @pytest.mark.long
 def test_intervals_hold_as_often_as_they_say_and_no_more_than_the_lattice_adds() -> None:
-    """1,200 counts at a fixed seed, against the exact probability of the interval; with half the noise it would not hold."""
+    """400 counts at fixed seeds, against the exact probability of the interval; with half the noise it would not hold."""
     table = pa.table(
         {
             "region": ["north", "north", "south", "south"] * 40,
@@ -233,7 +221,7 @@ def test_intervals_hold_as_often_as_they_say_and_no_more_than_the_lattice_adds()
     truth = np.array([[40, 40], [60, 20]])
     runs = [
         dpm.release_counts(table, schema, by=["region", "smoker"], epsilon=0.5, insecure_seed=seed)
-        for seed in range(300)
+        for seed in range(100)
     ]
     level, p = 0.8, math.exp(-0.5)
     half = runs[0].tables[0].noise.half_width(level)
@@ -244,38 +232,8 @@ def test_intervals_hold_as_often_as_they_say_and_no_more_than_the_lattice_adds()
         int(((low <= truth) & (truth <= high)).sum())
         for low, high in (np.moveaxis(run.conf_int(level=level), -1, 0) for run in runs)
     )
-    assert scipy.stats.binomtest(held, 1200, exact).pvalue > 1e-3
-    assert scipy.stats.binomtest(held, 1200, 1.0 - 2.0 * p ** (half / 2 + 1) / (1.0 + p)).pvalue < 1e-6
-
-
-def test_counts_are_possible_and_their_total_has_no_bias() -> None:
-    rng = np.random.default_rng(0)
-    truth = np.array([[0, 0, 0, 2], [0, 0, 1, 40]])
-    totals, clipped = [], []
-    for _ in range(400):
-        noisy = truth + rng.laplace(0, 4, truth.shape).round()
-        counts = possible_counts(noisy)
-        assert counts.min() >= 0
-        assert counts.sum() == max(0, round(noisy.sum()))
-        totals.append(int(counts.sum()))
-        clipped.append(float(np.maximum(noisy, 0).sum()))
-    error = math.sqrt(2 * 16 * 8 / 400)
-    assert abs(np.mean(totals) - truth.sum()) < 4 * error
-    assert abs(np.mean(clipped) - truth.sum()) > 4 * error  # setting negative counts to 0 by themselves adds rows
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_repair_is_the_nearest_table_of_its_total(seed: int) -> None:
-    """Against a slow projection: bisection for the number to subtract."""
-    noisy = np.random.default_rng(seed).normal(3.0, 10.0, 12)
-    total = max(0, round(noisy.sum()))
-    low, high = -100.0, 100.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if np.maximum(noisy - middle, 0).sum() > total else (low, middle)
-    counts = possible_counts(noisy)
-    assert np.abs(counts - np.maximum(noisy - low, 0)).max() < 1.0
-    assert counts.sum() == total
+    assert scipy.stats.binomtest(held, 400, exact).pvalue > 1e-3
+    assert scipy.stats.binomtest(held, 400, 1.0 - 2.0 * p ** (half / 2 + 1) / (1.0 + p)).pvalue < 1e-6
 
 
 def test_a_margin_adds_counts_and_noise_and_the_best_table_answers() -> None:
@@ -316,17 +274,8 @@ def test_the_command_makes_what_the_library_makes(tmp_path: Path, capsys: pytest
     forecast = json.loads(capsys.readouterr().out)
     assert main(["preflight", str(tmp_path / "people.parquet"), *schema, "--by", "smoker:region"]) == 0
     assert "sex" not in capsys.readouterr().out
-    given = (
-        "release-counts",
-        str(tmp_path / "people.parquet"),
-        *schema,
-        *budget,
-        "--insecure-seed",
-        "3",
-        "--output",
-        str(output),
-    )
-    assert main([*given]) == 0
+    seed = ("--insecure-seed", "3", "--output", str(output))
+    assert main(["release-counts", str(tmp_path / "people.parquet"), *schema, *budget, *seed]) == 0
     made = counted(
         by=[["smoker", "region"], ["sex"]], split=[3, 1], epsilon=2.0, neighbors="replace_one", insecure_seed=3
     )
@@ -346,11 +295,6 @@ def test_the_command_makes_what_the_library_makes(tmp_path: Path, capsys: pytest
         assert part.replace('"noise_deviation"', '"standard_error"') in capsys.readouterr().out
     assert main(["pca", str(output)]) == 1
     assert "contingency tables" in capsys.readouterr().err
-    page = tmp_path / "report.html"
-    dpm.report(loaded, page)
-    text = page.read_text(encoding="utf-8")
-    assert "Counts by smoker, region" in text
-    assert "clipped" not in text.partition("Limits Privacy losses")[2].partition("Technical annex")[0]
 
 
 def test_preflight_checks_the_columns_of_the_tables_only() -> None:
@@ -408,31 +352,3 @@ def test_the_test_of_independence_keeps_its_level_and_pearsons_does_not() -> Non
         pearson += scipy.stats.chi2_contingency(np.maximum(noisy, 0.5), correction=False).pvalue < 0.05
     assert scipy.stats.binomtest(rejected, 400, 0.05).pvalue > 1e-3
     assert scipy.stats.binomtest(pearson, 400, 0.05).pvalue < 1e-6
-
-
-def test_dependence_is_found_and_labels_are_those_of_the_schema() -> None:
-    rng = np.random.default_rng(0)
-    smoker = rng.random(5000) < 0.3
-    data = pa.table({"region": np.where(rng.random(5000) < 0.3 + 0.3 * smoker, "south", "north"), "smoker": smoker})
-    schema = dpm.Schema(dpm.Categorical("region", ["north", "south"]), dpm.Boolean("smoker"))
-    found = dpm.release_counts(data, schema, by=["smoker", "region"], epsilon=1.0, insecure_seed=0).cross_table(
-        "region", "smoker"
-    )
-    other = dpm.release(data, schema, epsilon=50.0, insecure_seed=0).cross_table("region", "smoker")
-    assert found.verdict == other.verdict == "dependent"
-    assert (found.rows, found.labels) == (other.rows, other.labels)
-    assert np.abs(found.counts - other.counts).max() < 30
-    assert found.statistic == pytest.approx(other.statistic, rel=0.1)
-
-
-@pytest.mark.parametrize("level", [0.0, -0.5, 1.0, math.nan])
-def test_the_level_of_a_bound_is_a_probability(level: float) -> None:
-    with refused("must be", expected="a probability, above 0 and below 1", parameter="level"):
-        CountNoise("laplace", 2.0).half_width(level)
-
-
-def test_the_grid_reaches_as_far_as_the_noise() -> None:
-    for noise in (CountNoise("laplace", 3.0), CountNoise("gaussian", 3.0), CountNoise("laplace", 3.0, cells=40)):
-        step, within = noise_cells._distribution(noise)
-        assert step * len(within) >= 45.0 * noise.scale + 12.0 * noise.standard_deviation
-        assert within[-1] == pytest.approx(1.0, abs=1e-12)

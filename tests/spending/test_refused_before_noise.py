@@ -111,13 +111,15 @@ def test_groups_are_refused_before_noise_whatever_the_odd_cell(
     assert not (tmp_path / "out.json").exists()
 
 
-@pytest.mark.parametrize("by", ["g", "f"])
-def test_a_missing_cell_of_the_column_of_groups_is_refused_before_noise(by: str, ledger: dpm.Ledger) -> None:
-    frame = groups_frame(by, None, "last group")
+@pytest.mark.parametrize("where", ["g", "f", "w"])
+def test_a_missing_group_or_a_negative_weight_is_refused_before_noise(where: str, ledger: dpm.Ledger) -> None:
+    by = "f" if where == "f" else "g"
+    frame, schema = groups_frame(by, None, "last group"), groups_schema(**{by: "error"})
+    if where == "w":
+        frame = frame.assign(w=[1.0] * 15 + [-1.0])
+        schema = dpm.Schema(*groups_schema().columns, dpm.SamplingWeight("w", 8.0, design_effect=1.5))
     with refused("has a cell that is missing, not finite or not readable, and") as caught:
-        dpm.release_groups(
-            frame, groups_schema(**{by: "error"}), by=by, epsilon=1.0, ledger=ledger, dataset="add_remove"
-        )
+        dpm.release_groups(frame, schema, by=by, epsilon=1.0, ledger=ledger, dataset="add_remove")
     require_nothing_spent(ledger, caught.value)
 
 
@@ -164,7 +166,7 @@ def test_groups_on_dask_are_refused_before_noise(ledger: dpm.Ledger) -> None:
         require_nothing_spent(ledger, caught.value)
 
 
-@pytest.mark.long(sets=None)
+@pytest.mark.long(sets=8)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
