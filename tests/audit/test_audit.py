@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import dpmoments as dpm
@@ -24,14 +23,11 @@ from contracts.faulty_mechanisms import (
     TellingError,
     UnclippedRows,
     misprinted_actual,
-    misprinted_bingham,
-    plane_direction,
 )
-from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs, noise_epsilon
+from dpmoments.audit import AuditEffort, audit, bingham_epsilon, neighboring_pairs, noise_epsilon
 from dpmoments.audit.events import (
     Event,
     _numbers_of,
-    _probability_above,
     best_events,
     epsilon_lower_bound,
     learn_scores,
@@ -68,15 +64,6 @@ PURE = PrivacyBudget.pure(1.0)
 
 
 # Bounds on probabilities and on ε ---------------------------------------------------------------------------------------
-
-
-def test_clopper_pearson_bounds_are_scipys() -> None:
-    for trials, failure in ((1, 0.05), (30, 0.001), (2000, 1e-5)):
-        for hits in sorted({0, 1, trials // 3, trials - 1, trials}):
-            exact = stats.binomtest(hits, trials, alternative="greater").proportion_ci(1 - failure, method="exact")
-            assert_allclose(_probability_above(hits, trials, failure), exact.low, rtol=1e-6, atol=1e-12)
-            exact = stats.binomtest(hits, trials, alternative="less").proportion_ci(1 - failure, method="exact")
-            assert_allclose(1.0 - _probability_above(trials - hits, trials, failure), exact.high, rtol=1e-6)
 
 
 def failure_probability(
@@ -135,21 +122,6 @@ def test_the_best_event_of_a_laplace_shift() -> None:
     assert below.threshold < 0.3
     assert above.threshold > 0.7
     assert 0.6 < above.promise < 1.0
-
-
-@pytest.mark.slow
-def test_promises_are_biased_and_fresh_draws_are_not() -> None:
-    """Two equal laws: the largest of many bounds on the draws it was chosen on can pass 0, and fresh ones mend it."""
-    rng = np.random.default_rng(1)
-    promises, fresh = [], []
-    for _ in range(30):
-        first, second = rng.normal(size=(2, 200, 60))
-        event = max(best_events(first, second, tuple(map(str, range(60))), 0.0), key=lambda found: found.promise)
-        promises.append(event.promise)
-        hits, others = (event.count(rng.normal(size=(200, 60))) for _ in range(2))
-        fresh.append(float(epsilon_lower_bound(hits, others, 200, 0.0, 0.001)))
-    assert max(fresh) == 0.0
-    assert sum(promise > 0.0 for promise in promises) >= 3  # planted fault: the selecting draws taken as evidence
 
 
 def test_rarer_events_are_tails_of_the_chosen_one() -> None:
@@ -424,7 +396,7 @@ def test_the_bingham_constant_in_two_and_three_dimensions() -> None:
     assert _bingham_log_normalizer([7.0]) == 7.0
 
 
-@pytest.mark.long(sets=2)
+@pytest.mark.long(sets=1)
 @pytest.mark.parametrize("eigenvalues", SPECTRA, ids=str)
 def test_the_bingham_constant_has_the_right_derivatives(eigenvalues: list[float]) -> None:
     """∂ log Z/∂λ_i = E[u_i²], which an independent high-precision integral gives."""
@@ -451,21 +423,6 @@ def test_the_bingham_loss_is_the_largest_log_ratio() -> None:
     assert bingham_epsilon(first, first) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_the_temperature_of_the_exponential_mechanism_on_every_pair() -> None:
-    """t = ε under add-remove and ε/2 under replace-one deliver ε; a hundredth more does not stay below it everywhere."""
-    for neighbors, t in ((ADD_REMOVE, 1.0), (REPLACE_ONE, 0.5)):
-        worst = 0.0
-        for d, scale in itertools.product((2, 3, 10), (1.0, 40.0)):
-            for pair in neighboring_pairs(d, neighbors):
-                first, second = (
-                    repeated_rows(table, neighbors).moments().gram * 4.0**-20 for table in (pair.first, pair.second)
-                )
-                common = np.diag([scale * 10.0, *[0.0] * (d - 1)])
-                worst = max(worst, bingham_epsilon(t * (first + common), t * (second + common)))
-        assert worst <= 1.0
-        assert worst > (0.9 if neighbors is ADD_REMOVE else 0.45)
-
-
 # The misprinted sampler -------------------------------------------------------------------------------------------------
 
 
@@ -473,32 +430,6 @@ def test_the_temperature_of_the_exponential_mechanism_on_every_pair() -> None:
 def test_the_misprinted_acceptance_by_its_density(d: int, epsilon: float, times: float) -> None:
     """It draws ∝ e^{−s}(1 + 2s/b)^{−d}. Swapping two axes changes neither b nor the constant."""
     assert misprinted_actual(epsilon, d, 50) == pytest.approx(times * epsilon, rel=0.02)
-
-
-def test_the_misprinted_sampler_draws_the_density_it_is_said_to() -> None:
-    rng, gap = insecure_generator(7), 3.0
-    draws = np.array([misprinted_bingham(np.diag([gap, 0.0]), rng)[0] for _ in range(4000)])
-    b = 2.0 * 1.0 / (math.sqrt(1.0 + gap**2) - gap + 1.0)  # 1/b + 1/(b + 2·gap) = 1
-    b = (1.0 - gap) + math.sqrt(1.0 + gap**2)
-    assert 1.0 / b + 1.0 / (b + 2.0 * gap) == pytest.approx(1.0)
-    angle = np.linspace(0.0, math.pi, 20_001)
-    s = gap * np.sin(angle) ** 2
-    for power, right in ((2.0, True), (0.0, False)):
-        density = np.exp(-s) * (1.0 + 2.0 * s / b) ** -power
-        mass = integrate.cumulative_simpson(density, x=angle, initial=0.0)
-        law = lambda u, mass=mass: 1.0 - np.interp(np.arccos(u), angle, mass / mass[-1])  # noqa: E731
-        assert (stats.kstest(draws, law).pvalue > 1e-4) == right
-
-
-def test_directions_in_the_plane_are_bingham_draws() -> None:
-    rng = insecure_generator(8)
-    matrix = np.array([[1.0, 0.7], [0.7, -0.5]])
-    gaps = np.linalg.eigvalsh(matrix)
-    top = np.linalg.eigh(matrix)[1][:, -1]
-    draws = np.array([plane_direction(matrix, rng) for _ in range(8000)])
-    squares = (draws @ top) ** 2
-    expected = second_moments([float(gaps[1]), float(gaps[0])])[0]
-    assert abs(squares.mean() - expected) < 4.5 * squares.std() / math.sqrt(8000)
 
 
 # Faults are found, and nothing else ---------------------------------------------------------------------------------------
@@ -561,15 +492,18 @@ def small(name: str) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
-    """Three pairs; relations and kinds of budget in turn. The whole sweep is slow."""
+    """Three pairs; relations and kinds of budget in turn."""
     wanted = ("no row | one row", "lone row | zero row", "canary", "swapped", "equal leading")
     for index, setting in enumerate(small(name)):
         if index % 4 in (1, 2):
             continue
         d = min(2, setting.mechanism.most_features or 2)
         pairs = [pair for pair in neighboring_pairs(d, setting.neighbors) if any(word in pair.name for word in wanted)]
-        slow = name in ("coinpress", "log-scale-histogram", "private-preconditioning")
-        somewhat_slow = name in ("standardized", "iterative-eigenvectors", "kapralov-talwar")
+        effort = AuditEffort(100, 400, 1)
+        if name in ("coinpress", "log-scale-histogram", "private-preconditioning"):
+            effort = AuditEffort(20, 40, 1)
+        elif name in ("standardized", "iterative-eigenvectors", "kapralov-talwar"):
+            effort = AuditEffort(40, 150, 1)
         found = audit(
             setting.mechanism,
             setting.budget,
@@ -577,31 +511,9 @@ def test_no_shipped_mechanism_is_caught_in_a_short_audit(name: str) -> None:
             insecure_generator(index),
             mean=setting.mean,
             pairs=pairs[:3],
-            effort=AuditEffort(20, 40, 1)
-            if slow
-            else AuditEffort(40, 150, 1)
-            if somewhat_slow
-            else AuditEffort(100, 400, 1),
+            effort=effort,
         )
         assert not found.exceeded, (found.neighbors, found.cost, found.lower_bound, found.pair, found.event)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MECHANISMS)
-def test_no_shipped_mechanism_is_caught(name: str) -> None:
-    for index, setting in enumerate(audit_plan()[0]):
-        if setting.mechanism.name == name:
-            found = setting.run(insecure_generator(40_000 + index))
-            assert not found.exceeded, (found.neighbors, found.cost, found.lower_bound, found.pair, found.event)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["gaussian", "laplace"])
-def test_no_caught_with_the_noise_of_releases(name: str) -> None:
-    for setting in small(name):
-        found = setting.run(secure_generator(), effort=AuditEffort(300, 2000, 1))
-        assert not found.exceeded
-        assert found.lower_bound > 0.1
 
 
 def test_every_mechanism_has_settings_for_all_it_supports() -> None:
@@ -609,15 +521,6 @@ def test_every_mechanism_has_settings_for_all_it_supports() -> None:
     for name, mechanism in MECHANISMS.items():
         for kind, neighbors in itertools.product(mechanism.budget_kinds, mechanism.supported_neighbors):
             assert (name, kind, neighbors) in found
-
-
-@pytest.mark.slow
-def test_an_audit_repeats_itself() -> None:
-    def run() -> AuditResult:
-        found = audit("laplace", PURE, REPLACE_ONE, insecure_generator(3), effort=AuditEffort(40, 200))
-        return replace(found, seconds=0.0)
-
-    assert run() == run()
 
 
 def test_a_plan_of_audits_is_repeated_by_its_seed_alone() -> None:
@@ -708,16 +611,14 @@ def test_mistakes_in_the_command(arguments: list[str], words: str, capsys: pytes
 
 @pytest.mark.slow
 def test_half_the_noise_is_found_with_the_noise_of_releases() -> None:
-    pairs = [pair for pair in neighboring_pairs(2, ADD_REMOVE) if pair.name == "no row | one row"]
-    generator, budget = secure_generator(), PrivacyBudget.approximate(1.0, 0.01)
-    found = audit(
-        HalfGaussian(),
-        budget,
-        ADD_REMOVE,
-        generator,
+    options: dict[str, Any] = dict(
         mean=False,
-        pairs=pairs,
+        pairs=[pair for pair in neighboring_pairs(2, ADD_REMOVE) if pair.name == "no row | one row"],
         effort=AuditEffort(200, 2000, 1),
         level=0.9,
     )
-    assert found.lower_bound > 1.0
+    budget = PrivacyBudget.approximate(1.0, 0.01)
+    for mechanism, exceeded in ((HalfGaussian(), True), ("gaussian", False)):
+        found = audit(mechanism, budget, ADD_REMOVE, secure_generator(), **options)
+        assert (found.lower_bound > 1.0) is exceeded
+        assert found.lower_bound > 0.1
