@@ -306,6 +306,9 @@ def test_preflight_checks_the_columns_of_the_tables_only() -> None:
 
 
 def test_mistakes_are_refused_before_a_row_is_read() -> None:
+    for level in (0.0, -0.5, 1.0, math.nan):
+        with refused("must be", expected="a probability, above 0 and below 1", parameter="level"):
+            CountNoise("laplace", 2.0).half_width(level)
     nowhere = "no-such-table.parquet"
     with refused("Bands of numbers must be made", name="age"):
         dpm.release_counts(nowhere, SCHEMA, by=["age"], epsilon=1.0)

@@ -222,6 +222,12 @@ def test_a_column_beside_which_there_is_none_is_refused() -> None:
         dpm.release_groups(table(), SCHEMA, epsilon=1.0)  # type: ignore[call-arg]
 
 
+def test_a_bound_on_the_row_norm_stays_and_the_default_is_that_of_fewer_columns() -> None:
+    assert schema_of_groups(SCHEMA, "region").row_norm == pytest.approx(math.sqrt(3))
+    assert schema_of_groups(dpm.Schema(*SCHEMA.columns, row_norm=1.5), "region").row_norm == 1.5
+    assert schema_of_groups(dpm.Schema(dpm.Numeric("a", scale=(1, 10)), dpm.Boolean("b")), "b").row_norm is None
+
+
 # Privacy: neighbors ------------------------------------------------------------------------------------------------------
 
 ROWS = {
