@@ -82,16 +82,6 @@ def test_what_k_rows_lose_is_the_stated_cost_and_no_more(mechanism: str, budget:
     assert people[0] == pytest.approx(rows[0], rel=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["inverse-wishart", "gaussian"])
-def test_mechanisms_with_and_without_a_law_are_run(mechanism: str) -> None:
-    found = audited(mechanism, APPROXIMATE)
-    assert not found.exceeded
-    assert (found.exact is None) is (mechanism == "inverse-wishart")
-    assert (found.privacy_unit, found.cost) == (UNIT, APPROXIMATE)
-    assert json.loads(json.dumps(found.to_dict()))["privacy_unit"]["max_rows"] == 5
-
-
 def forgetful(power: int) -> Any:
     """Group privacy that divides by k to a power that is too small."""
 

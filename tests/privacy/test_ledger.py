@@ -583,13 +583,3 @@ def test_a_missing_grant_is_advised_for_the_dataset_and_unit(path: str, said: st
         in message.text("shell")
     )
     assert "ledger.grant('clinic', epsilon=1.0, unit='patient id')" in message.text("curator")
-
-
-def test_a_release_without_a_ledger_carries_a_note(ledger: dpm.Ledger, tmp_path: Path) -> None:
-    free = dpm.release(TABLE, SCHEMA, epsilon=0.1, output=tmp_path / "free.json")
-    charged = dpm.release(TABLE, SCHEMA, epsilon=0.1, ledger=ledger, dataset="people")
-    for released, noted in ((free, ["no-ledger"]), (dpm.load(tmp_path / "free.json"), ["no-ledger"]), (charged, [])):
-        assert [note.code for note in released.notes] == noted
-        assert "no-ledger" not in [message.code for message in released.warnings]
-        assert ("no ledger" in repr(released)) == bool(noted)
-    assert free.notes[0].text("analyst") in free.auditor_statement().describe()

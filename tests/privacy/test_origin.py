@@ -43,7 +43,6 @@ def test_a_run_with_a_seed_is_the_same_bit_for_bit_and_its_id_knows_no_row(job: 
     [
         (7, TypeError, "dataset must be a text that names the table, such as"),
         ("", ValueError, "printable characters, such as 'people-2026"),
-        (" ", ValueError, "printable characters, such as 'people-2026"),
         ("a\nb", ValueError, "printable characters, such as 'people-2026"),
         ("x" * 201, ValueError, "printable characters, such as 'people-2026"),
         ("half \ud800", ValueError, "is not valid Unicode text (it holds half of a"),

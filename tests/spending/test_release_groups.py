@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpmoments as dpm
-from dpmoments.audit.replay import Recorder, Replayer, replay
+from dpmoments.audit.replay import Recorder, Replayer
 from dpmoments.audit.verification import checks
 from dpmoments.base.message import Message
 from dpmoments.mechanisms.shape import MomentShape
@@ -322,19 +322,6 @@ def test_a_row_that_is_counted_in_two_groups_is_found(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Restriction, "_kept", kept)
     _, faults = departures((small, with_row(small, ROWS["of a group"])), MECHANISMS["gaussian"], monkeypatch)
     assert any("moved in 2 groups of rows" in fault for fault in faults)
-
-
-@pytest.mark.long(sets=None)
-@pytest.mark.parametrize("same_rows", [True, False])
-def test_a_groups_plan_replays_like_any_plan(same_rows: bool) -> None:
-    by = SCHEMA.columns[1]
-    plan = dpm.mechanisms.Standardized().plan(
-        MomentShape.of(schema_of_groups(SCHEMA, "region"), mean=True), dpm.PrivacyBudget.zcdp(0.5), "add_remove"
-    )
-    small = table(80)
-    other = small.take(np.random.default_rng(0).permutation(80)) if same_rows else with_row(small, ROWS["of a group"])
-    rows = [Rows.of(one, SCHEMA, threads=1) for one in (small, other)]
-    assert replay(GroupsPlan.of(plan, by), *rows, insecure_generator(0), same_rows=same_rows) == ()
 
 
 def test_the_filter_holds_every_group_to_the_budget() -> None:
