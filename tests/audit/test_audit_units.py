@@ -11,7 +11,6 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.audit import AuditEffort, AuditResult, audit
-from dpmoments.audit.events import repeated_units
 from dpmoments.audit.pairs import neighboring_pairs, unit_pairs
 from dpmoments.audit.procedure import _worst_exact, audit_plan, make_trials
 from dpmoments.cli import main
@@ -21,7 +20,6 @@ from dpmoments.privacy.accounting import Loss, LossUnit, allowance
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
-from dpmoments.rows.rows import Rows
 from dpmoments.rows.units import UnitSelection
 from support.said import refused
 
@@ -53,18 +51,6 @@ def test_pairs_differ_by_one_person(d: int) -> None:
     assert sizes == {5, 15}
     with refused("must be a whole number", parameter="n_features"):
         unit_pairs(0, UNIT)
-
-
-@pytest.mark.slow
-def test_selections_are_those_of_a_release() -> None:
-    for pair in unit_pairs(2, UNIT):
-        rows = repeated_units(pair.second, pair.second_units, UNIT)
-        assert isinstance(rows, Rows)
-        counts = {rows.bounded((key, 0)).count() for key in range(40)}
-        assert counts == {len(pair.first) + 5}
-        assert rows.selected_alike is ("no two alike" not in pair.name)
-        found = {tuple(map(tuple, rows.bounded((key, 0)).moments().gram.tolist())) for key in range(40)}
-        assert (len(found) > 10) is not rows.selected_alike
 
 
 @pytest.mark.parametrize(
