@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import integrate, stats
 
 import dpmoments as dpm
@@ -28,6 +29,7 @@ from dpmoments.audit import AuditEffort, audit, bingham_epsilon, neighboring_pai
 from dpmoments.audit.events import (
     Event,
     _numbers_of,
+    _probability_above,
     best_events,
     epsilon_lower_bound,
     learn_scores,
@@ -64,6 +66,13 @@ PURE = PrivacyBudget.pure(1.0)
 
 
 # Bounds on probabilities and on ε ---------------------------------------------------------------------------------------
+
+
+def test_clopper_pearson_bounds_are_scipys() -> None:
+    for trials, failure in ((1, 0.05), (30, 0.001), (2000, 1e-5)):
+        for hits in sorted({0, 1, trials // 3, trials - 1, trials}):
+            exact = stats.binomtest(hits, trials, alternative="greater").proportion_ci(1 - failure, method="exact")
+            assert_allclose(_probability_above(hits, trials, failure), exact.low, rtol=1e-6, atol=1e-12)
 
 
 def failure_probability(
