@@ -27,9 +27,7 @@ CASES: dict[str, dict[str, Any]] = {
     "coinpress, (ε, δ), a known covariance": dict(
         epsilon=1.0, delta=1e-6, mechanism="coinpress", radius=50.0, covariance=np.diag([0.2, 0.3, 0.3]).tolist()
     ),
-    "coinpress, the paper's constants": dict(rho=0.5, mechanism="coinpress", constants="paper"),
     "karwa-vadhan, pure": dict(epsilon=1.0, neighbors="replace_one", mechanism="karwa-vadhan"),
-    "karwa-vadhan, ρ": dict(rho=0.5, neighbors="replace_one", mechanism="karwa-vadhan"),
     "naive, pure": dict(epsilon=1.0, neighbors="replace_one", mechanism="naive"),
     "symq, (ε, δ)": dict(epsilon=1.0, delta=1e-6, neighbors="replace_one", mechanism="symq", quantile=0.4),
 }

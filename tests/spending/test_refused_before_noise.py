@@ -123,7 +123,7 @@ def test_a_missing_group_or_a_negative_weight_is_refused_before_noise(where: str
     require_nothing_spent(ledger, caught.value)
 
 
-@pytest.mark.long(sets=None)
+@pytest.mark.long(sets=6)
 @pytest.mark.parametrize("column", ["g", "x", "f", "d"])
 @pytest.mark.parametrize("name", ODD)
 def test_no_odd_cell_stops_groups_where_no_rule_is_error(name: str, column: str) -> None:
