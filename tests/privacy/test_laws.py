@@ -1173,6 +1173,16 @@ def p_of_gaussian(law: GaussianDraw, stated: GaussianDraw, generator: np.random.
     return float(stats.kstest(draws, stats.norm(2.0, stated.scale).cdf).pvalue)
 
 
+def p_of_symmetric_gaussian(law: GaussianDraw, stated: GaussianDraw, generator: np.random.Generator) -> float:
+    noisy = np.array([noised(law, np.zeros((40, 40)), generator) for _ in range(600)])
+    assert (noisy == noisy.transpose(0, 2, 1)).all()
+    diagonal = noisy[:, *np.diag_indices(40)].ravel()
+    above = noisy[:, *np.triu_indices(40, 1)].ravel()[:40_000]
+    scaled = [diagonal / stated.scale, above / (stated.scale * math.sqrt(0.5))]
+    # Twice the smaller of the two p-values is a p-value of both.
+    return min(1.0, 2.0 * min(float(stats.kstest(part, stats.norm.cdf).pvalue) for part in scaled))
+
+
 def p_of_matrix_laplace(law: MatrixLaplaceDraw, stated: MatrixLaplaceDraw, generator: np.random.Generator) -> float:
     """Trace at d = 2: of two χ² of d(d + 1) = 6 degrees of freedom each, the difference over 2c."""
     query = np.array([[5, 1], [1, 3]])
@@ -1319,6 +1329,7 @@ SAMPLED: dict[str, tuple[Callable[..., float], DrawLaw, dict[str, Any]]] = {
     "discrete-gaussian": (p_of_vector, DiscreteGaussian(30.0), {"scale": 27.0}),
     "discrete-laplace": (p_of_discrete_laplace, DiscreteLaplace(7.0), {"scale": 6.3}),
     "gaussian": (p_of_gaussian, GaussianDraw(1.5), {"scale": 1.35}),
+    "gaussian on a symmetric matrix": (p_of_symmetric_gaussian, GaussianDraw(1.5, symmetric=True), {"scale": 1.35}),
     "k-norm": (p_of_k_norm, KNorm(1.1, (2,)), {"scale": 0.99}),
     "k-norm of three levels": (p_of_k_norm, KNorm(1.1, (3,)), {"blocks": (2,)}),
     "matrix-laplace": (p_of_matrix_laplace, MatrixLaplaceDraw(0.7, 10), {"rate": 0.7 / 0.9}),

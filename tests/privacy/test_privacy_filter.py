@@ -477,6 +477,15 @@ def test_one_ulp_more_than_what_is_left_does_not_fit(epsilon: float, n_parts: in
             assert opening.close().exhausts
 
 
+def test_what_is_left_is_a_budget_that_fits() -> None:
+    opening = opened(PrivacyBudget.zcdp(0.3), LossUnit.RHO)
+    law, sensitivity, _ = law_of(PrivacyBudget.zcdp(0.1))
+    opening.draw("first", law, [1, 2], sensitivity)
+    law, sensitivity, _ = law_of(opening.left.as_budget)
+    opening.draw("second", law, [1, 2], sensitivity)
+    assert opening.close().exhausts
+
+
 # Groups --------------------------------------------------------------------------------------------------------------
 
 
