@@ -481,6 +481,7 @@ def test_what_is_left_is_a_budget_that_fits() -> None:
     opening = opened(PrivacyBudget.zcdp(0.3), LossUnit.RHO)
     law, sensitivity, _ = law_of(PrivacyBudget.zcdp(0.1))
     opening.draw("first", law, [1, 2], sensitivity)
+    assert Fraction(opening.left.as_budget.rho) <= opening.left.amount
     law, sensitivity, _ = law_of(opening.left.as_budget)
     opening.draw("second", law, [1, 2], sensitivity)
     assert opening.close().exhausts
