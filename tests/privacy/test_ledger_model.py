@@ -123,4 +123,4 @@ class LedgerModel(RuleBasedStateMachine):
 
 
 TestLedgerModel = LedgerModel.TestCase
-TestLedgerModel.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestLedgerModel.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
