@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from scipy.stats import f as f_distribution
 
 import dpmoments as dpm
 from dpmoments.analysis import confidence, cross_table
-from dpmoments.analysis.answers import Answer, Column
-from dpmoments.analysis.confidence import NOT_ESTIMABLE, score_test
+from dpmoments.analysis.confidence import NOT_ESTIMABLE
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.cross_table import _rounded_to_margins
-from dpmoments.analysis.functionals import LocalMoments, bilinear, opposite_levels
+from dpmoments.analysis.functionals import LocalMoments, bilinear
 from dpmoments.analysis.group_means import GroupSums, Levels
 from dpmoments.moments.cells import GaussianCells
 from dpmoments.moments.law import NoiseLaw
@@ -109,83 +106,9 @@ def test_a_law_of_other_terms_says_the_same() -> None:
     np.testing.assert_allclose(asked.cell_variances(chosen), moments.cell_variances(chosen), rtol=1e-9)
 
 
-TWO_LEVELS = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("sex", ["f", "m"]), dpm.Boolean("smoker"))
-
-
-@cache
-def of_two_levels(epsilon: float, count: int) -> list[dpm.MomentRelease]:
-    rng = np.random.default_rng(5)
-    sex = rng.random(1500) < 0.4
-    age = np.clip(rng.normal(50.0 - 8.0 * sex, 15.0), 0.0, 100.0)
-    table = pa.table({"age": age, "sex": np.where(sex, "f", "m"), "smoker": rng.random(1500) < 0.2 + 0.2 * sex})
-    # Laplace noise on each cell: about the public center both levels have one noise, and of clipped rows they are two numbers.
-    return [
-        dpm.release(table, TWO_LEVELS, epsilon=epsilon, mechanism="laplace", insecure_seed=seed)
-        for seed in range(count)
-    ]
-
-
-@pytest.mark.slow
-def test_two_levels_of_a_column_are_said_to_be_one_number() -> None:
-    """Their noise differs, and so would what is said of them."""
-    lone_verdicts_differ = 0
-    for release in of_two_levels(0.2, 60):
-        found = release.correlations(release.feature_names)
-        age, female, male, smoker = range(4)
-        for other in (age, smoker):
-            assert found.lower[other, female] == pytest.approx(-found.upper[other, male], rel=1e-9)
-            assert found.correlation[other, female] == pytest.approx(
-                -found.correlation[other, male], rel=1e-6, abs=1e-9, nan_ok=True
-            )
-        assert found.lower[female, male] == found.upper[female, male] == found.correlation[female, male] == -1.0
-        raw = LocalMoments.of(release)
-        lone_verdicts_differ += bool((raw.moments[[1, 4], 2] * raw.moments[[1, 4], 3] > 0.0).any())
-    assert lone_verdicts_differ  # the released cells are not of one voice
-
-
-@pytest.mark.slow
-def test_the_noise_on_the_mean_of_two_levels_is_that_of_releases() -> None:
-    releases = of_two_levels(4.0, 400)
-    opposite = opposite_levels(releases[0])
-    np.testing.assert_array_equal(opposite, [-1, 2, 1, -1])
-    places = np.array([[0, 1, 2], [0, 4, 3]])
-    weights = np.tile(bilinear(np.array([0.3, 1.0, 0.0]), np.array([0.0, 0.2, 1.0])), (2, 1, 1))
-    # moments about one location, so that all of them are the same functional of the noise
-    about = LocalMoments.of(releases[0]).with_opposites(opposite)
-    matrix = np.diag(np.concatenate([[1.0], about.stretch]))
-    matrix[1:, 0] = about.shift
-    halves = np.eye(5)
-    halves[2, [2, 3]] = halves[3, [3, 2]] = 0.5, -0.5
-    found = []
-    for release in releases:
-        assert release.noisy_sum is not None
-        count = release.noisy_count if release.noisy_count is not None else release.n_rows
-        whole = np.block(
-            [[np.array([[count]]), release.noisy_sum[None, :]], [release.noisy_sum[:, None], release.noisy_gram]]
-        )
-        seen = halves @ matrix @ whole @ matrix.T @ halves.T
-        found.append([np.sum(w * seen[np.ix_(p, p)]) for p, w in zip(places, weights, strict=True)])
-    ratio = np.std(found, axis=0, ddof=1) / np.sqrt(about.variances(places, weights))
-    assert np.abs(ratio - 1.0).max() < 0.13  # four standard errors of a deviation of 400
-    one_level_alone = np.sqrt(LocalMoments.of(releases[0]).variances(places, weights))  # planted fault
-    assert (np.std(found, axis=0, ddof=1) / one_level_alone).min() < 0.8
-    with refused("covariances are defined for unrepaired moments only"):
-        about.covariance(places[0], weights)
-
-
-@pytest.mark.slow
-def test_the_noise_on_a_standard_deviation_is_that_of_repeated_releases() -> None:
-    found = [
-        released(2_000, 0, rho=0.5, epsilon=None, repair="none", insecure_seed=seed).describe() for seed in range(150)
-    ]
-    observed = np.std([each.standard_deviation for each in found], axis=0)[:2]
-    stated = np.mean([each.standard_deviation_noise for each in found], axis=0)[:2]
-    np.testing.assert_allclose(stated, observed, rtol=0.2)
-
-
 def test_a_count_within_its_noise_does_not_blow_products_up() -> None:
     """Products of means over a count near 0 were up to 200 SDs of it; 8 remain where the noise is no longer linear."""
-    for seed in range(12):
+    for seed in range(4):
         release = released(200, seed, differ=False, epsilon=0.05, mechanism="standardized")
         assert release.noise is not None
         assert (np.abs(release.noisy_gram[0, 1:]) < 20.0 * np.sqrt(release.noise.cell_variances()[1, 2:])).all()
@@ -218,20 +141,6 @@ def test_numbers_that_are_noise_are_called_noise() -> None:
         assert "too-few-rows" in str(getattr(release, name)(**arguments)), name
 
 
-def test_numbers_that_stand_out_are_told() -> None:
-    release = usual()
-    differences = release.group_means("region", of=["income"]).differences
-    assert differences.verdict[0][0] == "region=south higher"
-    assert differences.lower[0, 0] < -12.0 < differences.upper[0, 0]
-    assert release.anova("income", by="region").verdict == "groups differ"
-    found = release.correlations(["income", "region"])
-    assert found.verdict[2][0] == "positive"
-    assert "region=north ~ region=south" not in str(found)  # levels of one column
-    assert release.cross_table("region", "smoker").verdict.startswith("not clear")
-    assert release.lda("region").verdict == "groups differ"
-    np.testing.assert_array_equal(release.correlation, np.array(release.correlation).T)
-
-
 @pytest.mark.parametrize("mechanism", ["kapralov-talwar", "iterative-eigenvectors", "johnson-lindenstrauss"])
 def test_a_law_that_is_linearized_is_asked_and_the_answers_say_so(mechanism: str) -> None:
     release = released(mechanism=mechanism, **(dict(delta=1e-6) if mechanism == "johnson-lindenstrauss" else {}))
@@ -261,15 +170,13 @@ def test_without_a_noise_law_the_noise_is_unknown() -> None:
     assert release.graphical_lasso(0.1).feature_names
 
 
-@pytest.mark.parametrize(("name", "arguments"), ASKED, ids=[name for name, _ in ASKED])
-@pytest.mark.parametrize("level", [0.05, 1.0, True])
-def test_a_level_is_a_confidence(name: str, arguments: dict[str, Any], level: float) -> None:
-    with refused("statsmodels' alpha is 1"):
-        getattr(usual(), name)(**arguments, level=level)
-    with refused("statsmodels' alpha is 1"):
-        usual().describe().conf_int(level)
-    with refused("statsmodels' alpha is 1"):
-        usual().pca(1).conf_int(level)
+def test_a_level_is_a_confidence() -> None:
+    for name, arguments in ASKED:
+        with refused("statsmodels' alpha is 1"):
+            getattr(usual(), name)(**arguments, level=0.05)
+    for answer in (usual().describe(), usual().pca(1)):
+        with refused("statsmodels' alpha is 1"):
+            answer.conf_int(0.05)
 
 
 @pytest.mark.parametrize(("name", "arguments"), [*ASKED, ("describe", {}), ("pca", {}), ("graphical_lasso", {})])
@@ -285,22 +192,13 @@ def test_answers_are_labeled_tables(name: str, arguments: dict[str, Any]) -> Non
     json.dumps(answer.to_dict(), allow_nan=False)
 
 
-def test_in_a_notebook_a_second_table_keeps_its_lines_and_a_wide_one_scrolls() -> None:
-    shown = usual().group_means("region", of=["income"])._repr_html_()
-    assert shown.count('<div style="overflow-x:auto"><table>') == 1
-    (second,) = re.findall(r"<pre[^>]*>(.*?)</pre>", shown, re.S)
-    assert "difference of means" in second
-    assert "\n" in second
-
-
 # Nothing impossible ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("repair", ["none", "auto", "clip"])
-@pytest.mark.parametrize("epsilon", [0.02, 0.3, 5.0])
+@pytest.mark.parametrize(("repair", "epsilon"), [("none", 0.02), ("auto", 0.3)])
 def test_counts_and_means_are_possible(repair: str, epsilon: float) -> None:
-    for seed in range(4):
+    for seed in range(2):
         release = released(300, seed, epsilon=epsilon, repair=repair)
         table = release.cross_table("region", "smoker")
         assert table.counts.min() >= 0
@@ -319,10 +217,9 @@ def test_counts_and_means_are_possible(repair: str, epsilon: float) -> None:
         assert (within | np.isnan(means.mean))[:, ~means.lost].all()
 
 
-@pytest.mark.slow
 def test_counts_of_a_cross_table_are_nearest_to_those_fitted() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(200):
+    for _ in range(20):
         shape = tuple(rng.integers(1, 5, 2))
         fitted = rng.gamma(0.3, 5.0, shape)
         whole = np.floor(fitted + rng.random(shape)).astype(np.int64)
@@ -340,30 +237,6 @@ def test_margins_far_from_the_counts_fitted_are_met() -> None:
 
 
 # Tests under the null --------------------------------------------------------------------------------------------------------
-
-
-def test_a_score_test_is_uniform_where_nothing_is_to_be_found() -> None:
-    rng = np.random.default_rng(0)
-    privacy = np.diag([4.0, 1.0, 100.0])
-    sampling = np.diag([1.0, 9.0, 2.0]) + 0.5
-    root = np.linalg.cholesky(privacy + sampling)
-    p_values = [score_test(root @ rng.normal(size=3), privacy, sampling, 3, None)[2] for _ in range(2_000)]
-    assert np.mean(np.array(p_values) < 0.05) == pytest.approx(0.05, abs=0.015)
-    assert np.mean(np.array(p_values) < 0.5) == pytest.approx(0.5, abs=0.04)
-
-
-@pytest.mark.slow
-def test_noise_is_no_difference_between_groups() -> None:
-    """By the F distribution it is one."""
-    rejected, by_f = 0, 0
-    for seed in range(120):
-        found = released(1_000, seed, differ=False, epsilon=0.5).anova("income", by="region")
-        rejected += found.p_value < 0.05
-        by_f += (
-            f_distribution.sf(found.noise_between / 2 / 36.0, 2, 997) < 0.05
-        )  # 6 is the standard deviation of an income
-    assert rejected <= 14  # 6 expected; more with a chance below 0.002
-    assert by_f > 60
 
 
 # Sampling --------------------------------------------------------------------------------------------------------------------
@@ -406,22 +279,10 @@ def test_frames_are_read_by_name() -> None:
     for ask in (fit.predict, components.transform, release.mahalanobis):
         with refused("the names must be the release's"):
             ask(without)
-        with refused("an array has no column names, and rows are read by name", TypeError):
-            ask(np.zeros((2, 4)))
-    undeclared = rows.set_column(rows.column_names.index("region"), "region", pa.array(["mars"] * 6))
-    with refused("leave those rows out, or give them a level"):
-        release.mahalanobis(undeclared)
     empty = rows.set_column(rows.column_names.index("age"), "age", pa.array([None] * 6, pa.float64()))
     assert np.isnan(release.mahalanobis(empty).distances).all()
     with refused("rows with a missing value have no prediction: fill the"):
         fit.predict(empty)
-
-
-def test_a_discriminant_predicts_groups_that_differ() -> None:
-    rows = people(5_000, 9)
-    predicted = released(50_000).lda("region", ["income"]).predict(rows)
-    actual = np.array(rows["region"].to_pylist())
-    assert np.mean(predicted == actual) > np.mean(actual == "north") + 0.15
 
 
 # Bad input -------------------------------------------------------------------------------------------------------------------
@@ -464,36 +325,6 @@ def test_one_level_and_constant_columns_are_no_crash() -> None:
         str(release.correlations())
         str(release.lda("kind", ["size"]))
         str(release.pca(scaling="correlation"))
-
-
-def test_frames_keep_infinite_numbers_that_json_cannot_hold() -> None:
-    @dataclass(frozen=True, eq=False, repr=False)
-    class Ends(Answer):
-        names: tuple[str, ...] = ("age", "income", "hours")
-        end: Any = field(default_factory=lambda: np.array([1.0, np.inf, np.nan]))
-        nothing: None = None
-        level: float = float("inf")
-
-        facts = ("level", "ends: end by names", "nothing?", "empty: nothing", "table: *")
-
-        def _columns(self) -> list[Column]:
-            return [
-                Column("feature", self.names, "feature", label=True),
-                Column("end", self.end, "end"),
-                Column("none"),
-            ]
-
-    answer = Ends()
-    assert answer.to_pandas().loc["income", "end"] == np.inf
-    assert answer.to_arrow()["end"].null_count == 1
-    assert answer.columns()["none"] == [None] * 3
-    assert answer.to_dict() == {
-        "level": None,
-        "ends": {"age": 1.0, "income": None, "hours": None},
-        "empty": None,
-        "table": {"feature": ["age", "income", "hours"], "end": [1.0, None, None], "none": [None] * 3},
-    }
-    assert answer.table() == [("feature", "end"), ("age", "1"), ("income", "–"), ("hours", "–")]
 
 
 def test_the_noise_of_correlations_alone_is_that_of_the_table() -> None:
@@ -577,9 +408,9 @@ def _trial(seed: int, epsilon: float, n: int = 418) -> dpm.MomentRelease:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 10.0])
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_an_arm_of_a_trial_keeps_its_line(epsilon: float) -> None:
-    for seed in range(4):
+    for seed in range(2):
         fit = _trial(seed, epsilon).ols("bili ~ x0 + C(trt) + C(site)")
         [arm] = [row for row in fit.table() if row[0].startswith("trt=")]
         assert not any(name.startswith("trt=") for name in fit.too_few)
@@ -638,13 +469,12 @@ def test_a_group_that_noise_hides_leaves_the_means_of_the_others_of_a_column_wit
     assert np.isfinite(means.differences.lower[0]).tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_term_of_rare_levels_alone_keeps_a_line(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_a_term_of_rare_levels_alone_keeps_a_line() -> None:
+    rng = np.random.default_rng(0)
     schema = dpm.Schema(
         dpm.Numeric("x", 0, 1), dpm.Categorical("group", ["most", "few", "fewer"]), dpm.Numeric("y", 0, 1)
     )
     groups = rng.choice(["most", "few", "fewer"], 400, p=[0.95, 0.03, 0.02])
     table = pa.table({"x": rng.random(400), "group": groups, "y": rng.random(400)})
-    fit = dpm.release(table, schema, epsilon=0.3, insecure_seed=seed).ols("y ~ x + C(group)")
+    fit = dpm.release(table, schema, epsilon=0.3, insecure_seed=0).ols("y ~ x + C(group)")
     assert [name for name in fit.names if name.startswith("group=")]

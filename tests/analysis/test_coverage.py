@@ -269,17 +269,6 @@ def noise_of_standard_deviations() -> Replications:
     return replications(125, one)
 
 
-def noise_of_means() -> Replications:
-    rows = numbers(np.random.default_rng(0), 3_000)
-
-    def one(rng: np.random.Generator) -> np.ndarray:
-        found = description.describe(drawn(template(NUMBERS, rho=0.5), rows, rng))
-        assert found.noisy_mean is not None
-        return ((found.noisy_mean - rows.mean(axis=0)) / found.mean_noise)[0]
-
-    return replications(800, one)
-
-
 def means_of_groups() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         found = group_means.group_means(drawn(template(GROUPS, repair="auto"), grouped(rng, 400), rng), "group", ["y"])
@@ -574,15 +563,6 @@ def predicted(rng: np.random.Generator) -> Any:
     return contrasts.Predictions(rows, equations, rows @ equations.coefficients, 0.95)
 
 
-def predictions_of_the_line() -> Replications:
-    truth = CONSTANT + NEW @ SLOPES
-
-    def one(rng: np.random.Generator) -> np.ndarray:
-        return of_interval(*predicted(rng).limits().T, truth)
-
-    return replications(700, one)
-
-
 def predictions_of_new_rows() -> Replications:
     """The middle of an interval is right; its width allows for noise on the residuals, and is judged by misses."""
 
@@ -707,12 +687,6 @@ CHECKS: list[Any] = [
         marks=pytest.mark.slow,
     ),
     (noise_of_standard_deviations, 0.05, [Fault(description._deviation_noise, "2.0 * known", "1.8 * known")]),
-    pytest.param(
-        noise_of_means,
-        0.03,
-        [Fault(description.mean_noise, "= -about", "= 0.0 * about")],
-        marks=pytest.mark.slow,
-    ),
     (
         means_of_groups,
         0.05,
@@ -859,12 +833,6 @@ CHECKS: list[Any] = [
         0.1,
         [Fault(regression_results.ExplainedVariance._of, "4.0 * nearest", "1.0 * nearest")],
     ),
-    pytest.param(
-        predictions_of_the_line,
-        0.0,
-        [Fault(contrasts.Predictions._line_at, "equations.privacy_covariance + ", "")],
-        marks=pytest.mark.slow,
-    ),
     (
         predictions_of_new_rows,
         0.1,
@@ -960,7 +928,7 @@ def noise_of_robust_variances() -> np.ndarray:
     rows, beyond, basis = unequal(np.random.default_rng(1), 500), np.array([-1.0, -0.4, 0.3, 1.0]), np.eye(3)
     chosen = regressors.Regressors.chosen(template(PRODUCTS, rho=100.0), "y", ["x", "flag"], None, None)
     found = []
-    for seed in range(300):
+    for seed in range(150):
         release = drawn(template(PRODUCTS, rho=100.0), rows, np.random.default_rng(seed))
         products = robust_errors.ResidualProducts.of(release, chosen)
         assert products is not None
@@ -988,69 +956,6 @@ def test_products_are_over_the_noisy_count_of_one_row_at_least() -> None:
         products = robust_errors.ResidualProducts.of(given, chosen)  # type: ignore[arg-type]
         assert products is not None
         assert products.moments[0, 0] == counted
-
-
-def moved_coefficients() -> tuple[np.ndarray, np.ndarray]:
-    """Discriminant coefficients of a release whose moments are moved a little, and what their gradients say of it."""
-    rng = np.random.default_rng(4)
-    group = rng.choice(3, 2_000, p=SHARES)
-    means = np.array([[0.0, 0.0], [1.0, 0.5], [0.5, -1.0]])
-    rows = np.column_stack([np.eye(3)[group], means[group] + rng.standard_normal((2_000, 2))])
-    release = drawn(template(CLASSES, rho=1e6), rows, None).with_repair("none")
-    found = classifiers.lda(release, "group", shrinkage=0.0)
-    assert found.errors is not None
-    size = len(found.errors.groups.T)
-    moved, expected = list[np.ndarray](), list[np.ndarray]()
-    for _ in range(3):
-        step = rng.standard_normal((size, size)) * 1e-3
-        step = step + step.T
-        step[:4, :4] = 0.0  # shares are made to add up to 1
-        assert release.noisy_sum is not None
-        other = replace(
-            release,
-            noisy_count=float(release.noisy_count or 0.0) + step[0, 0],
-            noisy_sum=release.noisy_sum + step[0, 1:],
-            noisy_gram=release.noisy_gram + step[1:, 1:],
-        )
-        moved.append((classifiers.lda(other, "group", shrinkage=0.0).coef - found.coef) * found._scale)
-        weights = np.concatenate([found.errors._weights(group, found.errors.inverse) for group in range(3)])
-        places = np.broadcast_to(found.errors.indices, (len(weights), size))
-        gradients = found.errors.moments._of_released(places, weights)
-        expected.append(np.einsum("pij,ij->p", gradients, step).reshape(3, 2))
-    return np.array(moved), np.array(expected)
-
-
-def test_discriminant_coefficients_move_as_their_gradients_say() -> None:
-    moved, expected = moved_coefficients()
-    np.testing.assert_allclose(moved, expected, atol=1e-3 * np.abs(expected).max())
-    errors = classifiers.CoefficientErrors
-    for function, before in (
-        (errors._weights_within, "bilinear(lines, line)"),
-        (errors._weights_within, "along[other] * bilinear(indicator, lines)"),
-        (errors._weights_within, "own[:, other, None, None] * bilinear(indicator, line - along[other] * one)"),
-        (errors._weights, "bilinear(counts, lines)"),
-    ):
-        after = f"0.9 * {before}"
-        with planted(function, before, after):
-            moved, expected = moved_coefficients()
-        assert np.abs(moved - expected).max() > 1e-3 * np.abs(expected).max(), before
-
-
-def of_fieller() -> np.ndarray:
-    """(a − θb)² over the variance that noise and sampling give it, at both ends: q²."""
-    a, b, parts, extra = np.array([20.0]), np.array([10.0]), np.array([[4.0], [1.0], [2.0]]), np.array([3.0])
-    ends = np.array(confidence.fieller_interval(a, b, tuple(parts), extra, np.array([1.7])))
-    return np.asarray((a - ends * b) ** 2 / (parts[0] - 2.0 * ends * parts[1] + ends**2 * parts[2] + extra))
-
-
-def test_the_ends_of_a_ratio_are_those_at_which_it_is_rejected() -> None:
-    np.testing.assert_allclose(of_fieller(), 1.7**2)
-    for before, after in (
-        ("denominator**2 - square * covariance[2]", "denominator**2"),
-        ("(covariance[0] + extra)", "covariance[0]"),
-    ):
-        with planted(confidence.fieller_interval, before, after):
-            assert np.abs(of_fieller() - 1.7**2).max() > 0.05
 
 
 def ends_of_means() -> np.ndarray:
@@ -1086,68 +991,7 @@ def test_the_ends_of_a_mean_are_those_at_which_it_is_rejected() -> None:
             assert np.abs(ends_of_means() / Z**2 - 1.0).max() > 0.001, after
 
 
-@pytest.mark.parametrize("case", ["usual", "negative variance", "one row"])
-def test_sampling_variances_of_means_allow_for_noisy_variances(case: str) -> None:
-    release = drawn(template(NUMBERS, rho=14.0), numbers(np.random.default_rng(0), 300), np.random.default_rng(1))
-    if case == "negative variance":
-        release = replace(release, noisy_gram=release.noisy_gram - 600.0 * np.eye(6))
-    elif case == "one row":
-        release = replace(release, noisy_count=1.0)
-    found, moments = release.describe(), functionals.LocalMoments.of(release)
-    assert (np.diag(moments.moments)[1:] < 0.0).all() == (case != "usual")
-    left = max(release.n_rows - 1.0, 1.0)
-    variance = np.maximum(np.diag(moments.moments)[1:], 0.0) / release.n_rows * moments.unit**2
-    noise = functionals.FeatureVariances.of(release, moments).noise_per_row(moments) * moments.unit**2
-    sampling = variance / left
-    np.testing.assert_allclose(
-        found.sampling_variance, sampling + (noise / left) ** 2 / (sampling + found.mean_noise**2), rtol=1e-9
-    )
-
-
-def test_a_correlation_of_no_comparisons_is_that_of_one() -> None:
-    law = template(NUMBERS, rho=14.0).noise
-    assert law is not None
-    variances = np.array([1e-4]), np.array([1e-4])
-    assert confidence.smallest_seen(*variances, 0, law) == confidence.smallest_seen(*variances, 1, law)
-
-
-def score_at_the_quantile() -> float:
-    """p of the score test at the .975 quantile of the law, for a score of noise alone."""
-    law = template(NUMBERS, "laplace", epsilon=1.0).noise
-    assert law is not None
-    quantile = law.quantile(0.975, of="cell")
-    return float(confidence.score_test(np.array([quantile]), np.eye(1), np.zeros((1, 1)), 1, law)[2])
-
-
-def test_a_score_of_noise_alone_has_the_quantiles_of_its_law() -> None:
-    assert score_at_the_quantile() == pytest.approx(0.05, abs=1e-6)
-    with planted(confidence.score_test, "(normal / heavy) ** 2", "(normal / heavy)"):
-        assert abs(score_at_the_quantile() - 0.05) > 0.005
-
-
 # Closed forms of parts ------------------------------------------------------------------------------------------------------
-
-
-def influence_of_correlation(share: float, r: float) -> float:
-    """E[ψ²], ψ = uv − r(u² + v²)/2, of a standardized level u and v normal within each level with equal variance."""
-    u = np.array([(1.0 - share), -share]) / math.sqrt(share * (1.0 - share))
-    nodes, weights = np.polynomial.hermite_e.hermegauss(20)
-    v = r * u[:, None] + math.sqrt(1.0 - r**2) * nodes
-    psi = u[:, None] * v - r * (u[:, None] ** 2 + v**2) / 2.0
-    return float(np.array([share, 1.0 - share]) @ (psi**2 @ weights) / weights.sum())
-
-
-@pytest.mark.parametrize(("share", "r"), [(0.3, 0.5), (0.1, -0.4), (0.5, 0.7)])
-def test_the_sampling_variance_of_a_level_and_a_number(share: float, r: float) -> None:
-    variances = SimpleNamespace(of_share=np.array([True, False]), share=np.array([share, np.nan]))
-    for i, j in ((0, 1), (1, 0)):
-        found = correlations._sampling_variances(
-            np.array([r]),
-            variances,  # type: ignore[arg-type]
-            np.array([i]),
-            np.array([j]),
-        )
-        np.testing.assert_allclose(found, influence_of_correlation(share, r))
 
 
 def test_rounding_makes_no_negative_variance_of_a_correlation() -> None:
@@ -1156,60 +1000,10 @@ def test_rounding_makes_no_negative_variance_of_a_correlation() -> None:
     assert errors.privacy(np.array([0.5])) == 0.0
 
 
-def test_partial_correlations_of_a_feature_with_itself() -> None:
-    found = correlations.partial_correlation(few(), ["y", "x"])
-    for values, expected in (
-        (found.correlation, 1.0),
-        (found.lower, 1.0),
-        (found.upper, 1.0),
-        (found.privacy_noise, 0.0),
-        (found.sampling_noise, 0.0),
-    ):
-        np.testing.assert_array_equal(np.diag(values), expected)
-    np.testing.assert_array_equal(found.correlation, found.correlation.T)
-
-
-def test_the_fourth_moments_of_levels_are_those_of_their_values() -> None:
-    """Var(Σ vᵢvⱼxᵢxⱼ − Σ sᵢxᵢ²) over the values of a row, less what normal rows would have: 2 tr((WS)²)."""
-    release = drawn(template(GROUPS), grouped(np.random.default_rng(0), 4_000), None).with_repair("auto")
-    rng = np.random.default_rng(1)
-    chosen, scale = np.arange(5), np.array([1.0, 2.0, 0.5, 1.5, 3.0])
-    vectors, subtracted = rng.standard_normal((3, 5)), rng.random((3, 5))
-    found = components._fourth_cumulants(release, chosen, scale, vectors, subtracted)
-    expected = np.zeros(3)
-    for place, (v, s) in enumerate(zip(vectors, subtracted, strict=True)):
-        for block in ([0, 1, 2], [3]):
-            p = release.mean[block]
-            values = np.eye(len(block)) if len(block) > 1 else np.array([[1.0], [0.0]])
-            chances = p if len(block) > 1 else np.array([p[0], 1.0 - p[0]])
-            x = (values - p) / scale[block]
-            weights = np.outer(v[block], v[block]) - np.diag(s[block])
-            form = np.einsum("oi,ij,oj->o", x, weights, x)
-            covariance = (x.T * chances) @ x
-            normal = 2.0 * np.trace(weights @ covariance @ weights @ covariance)
-            expected[place] += chances @ form**2 - (chances @ form) ** 2 - normal
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-def test_counts_without_noise_are_counted() -> None:
-    rows = grouped(np.random.default_rng(2), 500)
-    found = cross_tables.cross_table(drawn(template(GROUPS), rows, None), "group", "flag")
-    flags = rows[:, 3].astype(bool)
-    of_level = [[rows[:, level].astype(bool) & (flags == value) for value in (False, True)] for level in range(3)]
-    np.testing.assert_array_equal(np.sort(found.counts, axis=1), np.sort(np.sum(of_level, axis=2), axis=1))
-
-
-def test_features_that_are_taken_as_they_are_have_the_unit_one() -> None:
-    moments = functionals.LocalMoments.of(template(GROUPS), (0, 3))
-    np.testing.assert_array_equal(moments.unit[[0, 3]], 1.0)
-    np.testing.assert_array_equal(moments.location[[0, 3]], 0.0)
-    assert (moments.unit[[1, 2, 4]] != 1.0).any()
-
-
 def test_sums_of_squares_are_parts_of_their_total() -> None:
     """The sum between groups may exceed what noise leaves of the total."""
     within = []
-    for seed in range(30):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         release = drawn(template(GROUPS, rho=0.002), grouped(rng, 300, np.zeros(3)), rng)
         within.append(group_tests.anova(release, "y", "group").sum_of_squares[1])
@@ -1242,7 +1036,7 @@ def test_a_coefficient_without_bounds_is_not_counted_among_the_comparisons() -> 
 
 def test_no_share_that_is_explained_exceeds_one() -> None:
     shares = []
-    for seed in range(20):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         shares.append(
             drawn(template(NUMBERS, rho=0.5), numbers(rng, 100), rng).ols("y", ["a", "b", "c"]).released_r_squared
@@ -1251,51 +1045,12 @@ def test_no_share_that_is_explained_exceeds_one() -> None:
     assert 1.0 in shares
 
 
-def test_sampling_of_a_correlation_near_its_own_value_is_to_first_order() -> None:
-    """The slope of artanh's inverse is 1 − r²."""
-    release = drawn(template(NUMBERS, rho=100.0), numbers(np.random.default_rng(0), 800), np.random.default_rng(1))
-    errors, _, _ = correlations._errors_of_pairs(release, np.arange(6))
-    np.testing.assert_allclose(errors._between(errors.r)[1], errors.parts(errors.r)[1], rtol=1e-9, atol=1e-15)
-
-
 def test_variances_of_components_of_correlations_are_those_of_draws() -> None:
-    """Deviations of 200 draws over what is stated, of the first component."""
+    """Deviations of 100 draws over what is stated, of the first component."""
     found = []
-    for seed in range(200):
+    for seed in range(100):
         release = drawn(template(NUMBERS, rho=1e6), numbers(np.random.default_rng(seed), 1_000), None)
         answer = components.pca(release, 1, scaling="correlation")
         found.append((answer.explained_variance[0], answer.sampling_noise[0]))
     values, stated = np.array(found).T
     assert 0.85 < values.std(ddof=1) / np.sqrt(np.mean(stated**2)) < 1.15
-
-
-def test_variances_of_entries_are_those_of_their_functionals() -> None:
-    moments = functionals.LocalMoments.of(template(NUMBERS, rho=3.0))
-    found = moments.cell_variances(np.array([0, 4]))
-    for i, j in ((0, 0), (0, 1), (1, 1)):
-        weights = np.zeros((1, 3, 3))
-        weights[0, 1 + i, 1 + j] += 0.5
-        weights[0, 1 + j, 1 + i] += 0.5
-        np.testing.assert_allclose(found[i, j], moments.variances(np.array([[0, 1, 5]]), weights)[0])
-
-
-def test_means_of_classes_are_those_of_their_rows() -> None:
-    rng = np.random.default_rng(3)
-    group = rng.choice(3, 900, p=SHARES)
-    rows = np.column_stack([np.eye(3)[group], np.arange(3)[group, None] + rng.standard_normal((900, 2))])
-    release = drawn(template(CLASSES, rho=1e6), rows, None).with_repair("none")
-    found = classifiers.lda(release, "group", shrinkage=0.0)
-    expected = np.array([rows[group == level, 3:].mean(axis=0) for level in range(3)])
-    np.testing.assert_allclose(found.means, expected, atol=1e-5)
-    assert found.errors is not None
-    hidden = replace(found.errors, priors=np.array([0.0, 0.4, 0.6]))
-    np.testing.assert_array_equal(np.isnan(hidden.sampling), [[True] * 2, [False] * 2, [False] * 2])
-    np.testing.assert_array_equal(np.isnan(hidden.privacy), [[True] * 2, [False] * 2, [False] * 2])
-
-
-def test_rows_and_means_of_groups_without_noise_are_counted() -> None:
-    rows = grouped(np.random.default_rng(5), 400)
-    found = group_means.group_means(drawn(template(GROUPS), rows, None), "group", ["y"])
-    level = rows[:, :3].argmax(axis=1)
-    np.testing.assert_allclose(found.counts, np.bincount(level), rtol=1e-4)
-    np.testing.assert_allclose(found.mean[0], [rows[level == each, 4].mean() for each in range(3)], rtol=1e-3)

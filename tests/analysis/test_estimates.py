@@ -75,7 +75,7 @@ def test_no_estimate_is_exact_where_noise_hides_a_variance() -> None:
     rng, columns = np.random.default_rng(1), (dpm.Boolean("rare"), dpm.Numeric("x", -1e3, 1e3), dpm.Numeric("y", 0, 10))
     table = pd.DataFrame({"rare": rng.random(400) < 0.02, "x": rng.normal(0, 1, 400), "y": rng.uniform(4, 6, 400)})
     negative = 0
-    for seed in range(12):
+    for seed in range(5):
         released = dpm.release(table, dpm.Schema(*columns), epsilon=0.5, insecure_seed=seed)
         described, names = released.describe(), ["rare", "x", "y"]
         found = released.estimate(lambda mean, _: mean, names)
@@ -83,7 +83,7 @@ def test_no_estimate_is_exact_where_noise_hides_a_variance() -> None:
         known = np.isfinite(found.value)
         assert (found.upper - found.lower >= 1.9 * described.mean_noise)[known].all()
         np.testing.assert_allclose(found.privacy_noise[known], described.mean_noise[known], rtol=0.02)
-    assert negative > 5
+    assert negative > 2
 
 
 def mean_square(answer: Callable[[dpm.MomentRelease], estimate.Estimates], n: int = 50, rho: float = 250.0) -> float:
@@ -159,14 +159,10 @@ def of_instruments(weak: float, n: int = 60) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.parametrize("weak", [0.02, 0.4])
 def test_the_anderson_rubin_set_holds_the_coefficient_at_any_strength(weak: float) -> None:
-    covered, _, is_weak = of_instruments(weak).T
+    covered, over_identified, is_weak = of_instruments(weak).T
     assert 0.9 <= covered.mean() <= 0.99
     assert (is_weak.mean() > 0.9) == (weak == 0.02)
-
-
-@pytest.mark.slow
-def test_over_identification_is_rejected_as_often_as_it_says() -> None:
-    assert of_instruments(0.4)[:, 1].mean() == pytest.approx(0.5, abs=0.1)
+    assert weak == 0.02 or over_identified.mean() == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.slow
@@ -283,7 +279,7 @@ def test_a_function_that_bends_over_its_interval_is_not_estimable() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.99])
 def test_a_p_value_is_below_one_less_the_level_exactly_if_its_interval_excludes_nothing(level: float) -> None:
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         release = drawn(of_noise(), rows(rng), rng)
         for answer in (
@@ -335,11 +331,11 @@ def test_a_rotation_is_the_one_of_greatest_variance() -> None:
 @pytest.mark.long
 def test_the_test_of_no_relation_is_uniform_under_none() -> None:
     found = []
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng([9, seed])
         found.append(drawn(of_noise(), rows(rng), rng).cancorr(["x", "y"], ["z1", "a1"]).p_value)
     assert np.mean(found) == pytest.approx(0.5, abs=0.1)
-    assert chi2.sf(-2.0 * np.log(found).sum(), 120) > 1e-3
+    assert chi2.sf(-2.0 * np.log(found).sum(), 60) > 1e-3
 
 
 def test_a_tetrachoric_correlation_is_that_of_the_normals_behind() -> None:

@@ -48,14 +48,6 @@ def test_covariance_and_correlation_are_frames_by_name() -> None:
     assert RELEASE.covariance_frame().loc["age", "income"] == RELEASE.covariance[0, 1]
 
 
-def test_frames_of_answers_are_indexed_by_name() -> None:
-    assert RELEASE.describe().to_pandas().loc["income", "mean"] == RELEASE.describe().mean[1]
-    pairs = RELEASE.correlations().to_pandas()
-    assert pairs.loc[("age", "income"), "correlation"] == RELEASE.correlations().correlation[1, 0]
-    means = RELEASE.group_means("region", ["income"]).to_pandas()
-    assert list(means.loc["income"].index) == ["region=north", "region=south", "region=east"]
-
-
 def test_a_description_of_some_columns_is_a_part_of_that_of_all() -> None:
     whole, named = RELEASE.describe(), RELEASE.describe(["region", "age"])
     assert named.feature_names == ("age", "region=north", "region=south", "region=east")
@@ -66,35 +58,19 @@ def test_a_description_of_some_columns_is_a_part_of_that_of_all() -> None:
     np.testing.assert_array_equal(whole[["income", "age"]].conf_int(), whole.conf_int()[[1, 0]])
 
 
-def test_correlations_of_some_features_are_a_part_of_those_of_all() -> None:
-    whole = RELEASE.correlations()
-    part = whole[["income", "age"]]
-    assert part.correlation[0, 1] == whole.correlation[0, 1]
-    with refused("a correlation is of two features: name two at least"):
-        whole[["age"]]
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
+def test_a_close_name_is_suggested() -> None:
+    for ask in (
         lambda: RELEASE.describe(["incom"]),
         lambda: RELEASE.describe()["Income "],
-        lambda: RELEASE.correlations(["age", "incomee"]),
         lambda: RELEASE.correlations()[["age", "incme"]],
-        lambda: RELEASE.partial_correlation(["age", "incom"]),
-        lambda: RELEASE.pca(columns=["incom"]),
         lambda: RELEASE.ols("incom", ["age"]),
         lambda: RELEASE.ols("incom ~ age"),
         lambda: RELEASE.group_means("region", ["incom"]),
         lambda: RELEASE.t_test("incom", "smoker"),
-        lambda: RELEASE.graphical_lasso(0.1, ["age", "incom"]),
-    ],
-)
-def test_a_close_name_is_suggested(ask: object) -> None:
-    with pytest.raises((ValueError, KeyError)) as caught:
-        ask()  # type: ignore[operator]
-    assert isinstance(caught.value, InputError)
-    assert "Did you mean 'income'?" in str(caught.value)
+    ):
+        with pytest.raises((ValueError, KeyError), match="Did you mean 'income'") as caught:
+            ask()
+        assert isinstance(caught.value, InputError)
 
 
 def test_a_close_level_or_grouping_column_is_suggested() -> None:
@@ -113,9 +89,8 @@ def test_nothing_is_suggested_that_is_not_close() -> None:
         assert "Did you mean" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
+def test_what_moments_cannot_give_is_refused_with_an_alternative() -> None:
+    for name, said in (
         ("median", "quantiles need the order of the values, and a"),
         ("quantile", "quantiles need the order of the values, and a"),
         ("logit", "a logistic or other generalized linear model needs"),
@@ -125,37 +100,16 @@ def test_nothing_is_suggested_that_is_not_close() -> None:
         ("undo", "what was drawn counts as spent even if its file is"),
         ("filter", "rows cannot be chosen after a release;"),
         ("groupby", "group_means(by), anova(target, by) and"),
-    ],
-)
-def test_what_moments_cannot_give_is_refused_with_an_alternative(name: str, code: str) -> None:
-    with refused(code, InputAttributeError):
-        getattr(RELEASE, name)
-    assert not hasattr(RELEASE, name)
+    ):
+        with refused(said, InputAttributeError):
+            getattr(RELEASE, name)
+        assert not hasattr(RELEASE, name)
 
 
 def test_other_attributes_are_refused_as_always() -> None:
     with pytest.raises(AttributeError) as caught:
         RELEASE.medians  # noqa: B018
     assert not isinstance(caught.value, InputError)
-
-
-@pytest.mark.parametrize(
-    ("argument", "code"),
-    [
-        ("weights", "takes no weights="),
-        ("cov_type", "takes no cov_type="),
-        ("method", "takes no method="),
-    ],
-)
-@pytest.mark.parametrize("name", ["describe", "correlations", "pca"])
-def test_arguments_that_no_analysis_has_are_refused_with_an_alternative(name: str, argument: str, code: str) -> None:
-    analysis = getattr(RELEASE, name)
-    assert argument not in inspect.signature(analysis).parameters
-    with refused(code, InputError) as caught:
-        analysis(**{argument: "w"})
-    assert isinstance(caught.value, TypeError)
-    with pytest.raises(TypeError):
-        analysis(unknown=1)
 
 
 def test_components_are_by_default_those_of_the_plot() -> None:
@@ -172,7 +126,7 @@ def test_small_loadings_are_not_shown() -> None:
     assert (np.abs(found.components) < 0.05).any()
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 3.0, 1e6])
+@pytest.mark.parametrize("epsilon", [0.3, 1e6])
 def test_a_printed_p_belongs_to_the_statistic_beside_it(epsilon: float) -> None:
     made = release(epsilon)
     variance = made.anova("income", "region")

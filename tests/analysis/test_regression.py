@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -198,56 +197,21 @@ def test_defaults_leave_the_targets_column_and_the_most_frequent_levels_out() ->
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (dict(target="wage"), "Unknown feature"),
-        (dict(target="region"), "is categorical, and one feature is needed"),
-        (dict(target="income", features=["income"]), "is among the features: leave it out"),
-        (dict(target="income", features=["age", "age"]), "a feature is named twice"),
-        (dict(target="income", features=[]), "name at least one"),
-        (dict(target="income", alpha=-1.0), "must be"),
-        (dict(target="income", alpha=float("nan")), "must be"),
-        (dict(target="income", alpha="much"), "must be"),
-        (dict(target="income", level=0.05), "statsmodels' alpha is 1"),
-        (
-            dict(target="income", features=["region"], reference=["region=west"]),
-            "is not a level of a categorical column of the release: give",
-        ),
-        (
-            dict(target="income", features=["region"], reference=["region=north", "region=south"]),
-            "reference names two levels of",
-        ),
-        (
-            dict(target="income", features=["age"], reference={"region": "north"}),
-            "of which the regression does not have all levels: leave it",
-        ),
-    ],
-)
-def test_bad_requests(arguments: dict[str, object], code: str) -> None:
-    with refused(code):
-        released(repair="auto").ridge(**arguments)  # type: ignore[arg-type]
+def test_bad_requests() -> None:
+    release = released(repair="auto")
+    for alpha in (-1.0, float("nan"), "much"):
+        with refused("must be"):
+            release.ridge("income", alpha=alpha)  # type: ignore[arg-type]
+    with refused("statsmodels' alpha is 1"):
+        release.ridge("income", level=0.05)
+    with refused("an intercept needs the mean, and the release has none"):
+        released(mean=False, neighbors="replace_one").ridge("income", intercept=True)
 
 
 def test_a_categorical_target_is_answered_with_its_features() -> None:
     of_region = ("region=north", "region=south", "region=east")
     with refused("is categorical, and one feature is needed", name="region", features=of_region):
         released().ridge("region")
-
-
-def test_an_intercept_needs_a_mean() -> None:
-    with refused("an intercept needs the mean, and the release has none"):
-        released(mean=False, neighbors="replace_one").ridge("income", intercept=True)
-    with refused("are a list of names, not one string", TypeError):
-        released().ridge("income", "age")  # type: ignore[arg-type]
-
-
-def test_summary_reads() -> None:
-    text = released().ridge("income", ["age"], alpha=0.001).summary()
-    assert re.match(r"ridge regression of income on 1 feature, alpha = 0.001, 4,000( ± \S+)? rows\nR² = 0\.", text)
-    assert "age" in text
-    assert "The errors of penalized coefficients are not known" in text
-    assert "P>|t|" not in text
 
 
 def test_levels_that_add_up_to_one_are_never_fitted_together() -> None:
@@ -371,10 +335,9 @@ def test_a_column_that_may_have_no_level_keeps_its_reference_level() -> None:
     np.testing.assert_allclose(fit.coefficients, reference.coef_ * of_score / of_level, rtol=1e-4)
 
 
-@pytest.mark.parametrize("reference", ["a", "c"])
-def test_the_bound_is_of_slopes_relative_to_the_reference_level(reference: str) -> None:
+def test_the_bound_is_of_slopes_relative_to_the_reference_level() -> None:
     frame, schema = registered()
-    options: dict[str, Any] = dict(alpha=0.1, reference=[f"kind={reference}"])
+    options: dict[str, Any] = dict(alpha=0.1, reference=["kind=c"])
     exact = dpm.release(frame, schema, mechanism="gaussian", rho=1e9, insecure_seed=0)
     truth = dict(zip((fit := exact.ridge("score", **options)).features, fit.unit_ball_coefficients, strict=True))
     for seed in range(5):

@@ -16,16 +16,15 @@ import pyarrow as pa
 import pytest
 from scipy.optimize import minimize
 from scipy.special import ndtr
-from scipy.stats import binom, chi2, kstest
+from scipy.stats import chi2
 
 import dpmoments as dpm
-from dpmoments.analysis.confidence import Estimate, agreeing_p_value
+from dpmoments.analysis.confidence import agreeing_p_value
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
+from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.analysis.robust_errors import known_ratio, robust_covariance
 from dpmoments.moments.law import NoiseLaw
-from support.coefficients import intervals_of, inverted_p_value
 from support.drawn_releases import drawn
 from support.noise_models import gaussian
 from support.said import refused
@@ -59,7 +58,7 @@ def exact() -> dpm.MomentRelease:
 
 # Against draws of data and noise ------------------------------------------------------------------------------------------
 
-K, N_ROWS, DRAWS = 3, 4_000, 1_500
+K, N_ROWS = 3, 4_000
 SLOPES = np.array([0.7, -0.4, 0.2])
 LAW = gaussian(K + 1, 6_000.0, 3_000.0, 3_000.0, 3_000.0).law()
 """About as large beside the sampling error as it is on real releases: half of the variance of a coefficient."""
@@ -74,86 +73,6 @@ def drawn_equations(seed: int, law: NoiseLaw = LAW, features: float = 1.0) -> No
     noise = rng.normal(size=(K + 2, K + 2)) * np.sqrt(law.cell_variances())
     noisy = z.T @ z + np.triu(noise) + np.triu(noise, 1).T
     return NormalEquations(noisy, float(noisy[0, 0]), True, law, np.eye(K + 2))
-
-
-def p_values(equations_of: Any, draws: int) -> np.ndarray:
-    """Of the true first slope, by the inverted test."""
-    from scipy.special import chdtrc
-
-    found = []
-    for seed in range(draws):
-        statistic = equations_of(seed).search.least({1: -SLOPES[0], K + 1: 1.0}).statistic
-        found.append(float(chdtrc(1, statistic)))
-    return np.array(found)
-
-
-def test_the_inverted_test_has_its_level_where_noise_is_known_and_nowhere_else() -> None:
-    assert kstest(p_values(drawn_equations, 600), "uniform").pvalue > 0.01
-    quiet = gaussian(K + 1, 3_000.0, 1_500.0, 1_500.0, 1_500.0).law()
-    understated = p_values(lambda seed: replace(drawn_equations(seed), noise=quiet), 600)
-    assert kstest(understated, "uniform").pvalue < 1e-4
-
-
-@pytest.mark.slow
-def test_the_inverted_test_holds_where_noise_hides_the_features() -> None:
-    """Features of a standard deviation of .05: their moments are 10 where noise has a standard deviation of 55."""
-    found = p_values(lambda seed: drawn_equations(seed, features=0.05), 400)
-    assert not drawn_equations(0, features=0.05).identified
-    assert binom.sf(int((found < 0.05).sum()) - 1, len(found), 0.05) > 0.01
-
-
-def test_the_errors_of_coefficients_are_those_of_draws_and_each_part_is_needed() -> None:
-    solved = np.array([drawn_equations(seed).solution for seed in range(DRAWS)])
-    found = np.cov(solved.T)
-    equations = drawn_equations(0)
-    truth = np.array([0.3, *SLOPES])
-    beyond = np.append(-truth, 1.0)
-    inverse = np.linalg.inv(equations.gram)
-    stated = inverse @ equations.error_covariance(beyond) @ inverse
-    tolerance = 4.0 * np.sqrt(2.0 / DRAWS)
-    np.testing.assert_allclose(np.diag(found), np.diag(stated), rtol=tolerance)
-    without_privacy = inverse @ (equations.residual_variance(beyond) * equations.gram) @ inverse
-    assert (np.diag(found) > np.diag(without_privacy) * (1 + tolerance)).all()
-    without_sampling = inverse @ equations.noise_covariance(beyond) @ inverse
-    assert (np.diag(found) > np.diag(without_sampling) * (1 + tolerance)).all()
-    assert np.abs(solved.mean(axis=0) - truth).max() < 5.0 * np.sqrt(np.diag(found).max() / DRAWS)
-
-
-def test_r_squared_is_corrected_by_what_noise_adds() -> None:
-    """Of slopes of which R² is known; noise that adds .02 to it."""
-    loud = gaussian(K + 1, 120_000.0, 60_000.0, 60_000.0, 60_000.0).law()
-    shares, raw = [], []
-    for seed in range(400):
-        equations = drawn_equations(seed, loud)
-        beyond = np.append(-equations.solution, 1.0)
-        total = equations.moments[-1, -1] - equations.moments[0, -1] ** 2 / equations.moments[0, 0]
-        raw.append(1.0 - beyond @ equations.moments @ beyond / total)
-        shares.append(ExplainedVariance.of_population(equations))
-    covariance = 0.5 + 0.5 * np.eye(K)
-    truth = SLOPES @ covariance @ SLOPES / (SLOPES @ covariance @ SLOPES + 1.0)
-    found = np.array([share.share for share in shares])
-    error = found.std() / math.sqrt(len(found))
-    assert abs(found.mean() - truth) < 4.0 * error
-    assert np.mean(raw) - truth > 4.0 * error
-    covered = [share.interval(0.95)[0] <= truth <= share.interval(0.95)[1] for share in shares]
-    assert 0.9 <= np.mean(covered) <= 0.99
-
-
-@pytest.mark.slow
-def test_independent_columns_are_called_noise() -> None:
-    schema = dpm.Schema(*[dpm.Numeric(f"x{place}", -1, 1) for place in range(6)])
-    shares, noise = [], 0
-    for seed in range(60):
-        table = np.random.default_rng(seed).uniform(-1, 1, (3_000, 6))
-        fit = dpm.release(table, schema, epsilon=1.0, insecure_seed=seed, threads=1).ols("x0")
-        shares.append(fit.explained.share)
-        noise += fit.is_noise
-        assert fit.summary().startswith("WHOLE FIT: NOT CLEAR") == fit.is_noise
-    assert np.median(shares) < 0.02
-    assert noise >= 54
-    related = table.copy()
-    related[:, 0] = 0.7 * table[:, 1] + 0.3 * table[:, 0]
-    assert not dpm.release(related, schema, epsilon=1.0, insecure_seed=1).ols("x0").is_noise
 
 
 def noisy_fit(seed: int, rho: float = 20.0) -> FittedLine:
@@ -201,7 +120,7 @@ def least_by_general_search(equations: NormalEquations, start: np.ndarray) -> fl
 
 
 def test_the_least_statistic_is_no_larger_than_what_a_general_search_finds() -> None:
-    for seed in range(6):
+    for seed in range(2):
         equations = noisy_fit(seed, 6.0).equations
         assert equations is not None
         found = equations.search.least({1: 0.0, equations.n_regressors: 1.0}, [equations.beyond])
@@ -213,7 +132,7 @@ def test_the_least_statistic_is_no_larger_than_what_a_general_search_finds() -> 
 @pytest.mark.parametrize("rho", [2.0, 20.0])
 def test_one_direction_shows_that_coefficients_are_unbounded_as_their_own_searches_do(rho: float) -> None:
     limit = float(chi2.ppf(0.95, 1))
-    for seed in range(4):
+    for seed in range(2):
         equations = noisy_fit(seed, rho).equations
         assert equations is not None
         last = equations.n_regressors
@@ -222,82 +141,17 @@ def test_one_direction_shows_that_coefficients_are_unbounded_as_their_own_search
             assert (equations.search.at_infinity(place, limit) <= limit) == (alone <= limit)
 
 
-@pytest.mark.slow
-def test_an_estimate_lies_in_its_interval_at_every_level_and_agrees_with_its_p_value() -> None:
-    bounded = []
-    for seed in range(12):
-        equations = noisy_fit(seed).equations
-        assert equations is not None
-        assert not equations.delta_method_valid
-        assert equations.search.at(equations.beyond).statistic <= 0.455
-        for level in (0.5, 0.8, 0.95):
-            for value, each in zip(equations.coefficients, equations.estimates(level), strict=True):
-                bounded.append(each.estimable)
-                assert math.isnan(each.value) or each.value == value  # the constructor of Estimate asserts the rest
-    assert 0.1 < np.mean(bounded) <= 1.0
-    # without the test the penalized slopes are refuted by the release itself
-    equations = noisy_fit(0).equations
-    assert equations is not None
-    refuted = np.append(-np.zeros(equations.n_regressors), 1.0)
-    assert equations.search.at(refuted).statistic > 0.455
-
-
-@pytest.mark.parametrize(
-    "numbers",
-    [
-        (4.0, 1.0, 3.0, 0.01, 0.5, 0.5),
-        (2.0, 1.0, 3.0, 0.2, 0.5, 0.5),
-        (2.0, -1.0, 3.0, 0.01, 0.5, 0.5),
-        (2.0, -math.inf, math.inf, 0.2, 0.5, 0.5),
-        (2.0, -math.inf, math.inf, math.nan, math.nan, math.nan),
-        (math.nan, 1.0, 3.0, 0.01, 0.5, 0.5),
-        (2.0, 1.0, 3.0, 0.01, math.nan, 0.5),
-    ],
-)
-def test_an_estimate_that_contradicts_itself_is_refused(numbers: tuple[float, ...]) -> None:
-    Estimate(2.0, 1.0, 3.0, 0.01, 0.5, 0.5)
-    Estimate.not_estimable(0.95)
-    with pytest.raises(AssertionError, match=r"estimate|p-value"):
-        Estimate(*numbers)
-
-
-def test_penalized_fits_print_no_errors_of_least_squares() -> None:
-    for fit in (exact().ridge("income", ["age", "smoker"]), exact().lasso("income", ["age", "smoker"])):
-        assert len(fit.table()[0]) == 2
-        frame = fit.to_pandas()
-        assert frame[["std_err", "p_value", "lower", "upper"]].isna().all(axis=None)
-        assert frame["coef"].notna().all()
-
-
 # What is asked for --------------------------------------------------------------------------------------------------------
 
 
 def test_derived_features_and_formulas() -> None:
-    table = people()
-    design = pd.DataFrame(
-        {
-            "age": table["age"],
-            "smoker": table["smoker"].astype(float),
-            "south": (table["region"] == "south").astype(float),
-            "east": (table["region"] == "east").astype(float),
-            "age:smoker": table["age"] * table["smoker"],
-        }
-    )
-    solution, *_ = np.linalg.lstsq(np.column_stack([np.ones(len(design)), design]), table["income"], rcond=None)
     fit = exact().ols("income ~ age*smoker + C(region)", reference={"region": "north"})
     assert fit.features == ("age", "smoker", "region=south", "region=east", "age:smoker")
-    order = [1, 2, 3, 4, 5]
-    np.testing.assert_allclose(fit.coefficients, solution[order], rtol=2e-3, atol=2e-3)
-    np.testing.assert_allclose(
-        fit.predict(table), np.column_stack([np.ones(len(design)), design]) @ solution, rtol=1e-3
-    )
     assert exact().ols("income ~ age + I(age**2)").features == ("age", "age^2")
     assert exact().ols("income ~ (age + smoker)**2").features == ("age", "smoker", "age:smoker")
     assert not exact().ols("income ~ age - 1").with_intercept
     assert exact().ols("`region=north` ~ age").target == "region=north"
-    assert exact().ols("income", ["age"]).features == ("age",)
-    assert "age^2" not in exact().ols("age").features
-    assert "age:smoker" not in exact().ols("age").features
+    assert {"age^2", "age:smoker"}.isdisjoint(exact().ols("age").features)
 
 
 @pytest.mark.parametrize(
@@ -416,15 +270,6 @@ def test_predictions_are_read_by_name() -> None:
     with refused("leave those rows out, or give them a level", column="region") as caught:
         fit.predict(frame.assign(region=["south", "secret"]))
     assert "secret" not in str(caught.value)
-    with refused("an array has no column names, and rows are read by name", TypeError):
-        fit.predict(frame[["age"]].to_numpy())
-    with refused("a dict of columns holds a list of values for each, and", TypeError):
-        fit.predict({"age": 30.0, "region": "south"})
-    for nothing in (None, [{"age": 30.0}]):
-        with refused("rows are read from a pandas, Polars or Arrow frame, or from", TypeError):
-            fit.predict(nothing)
-    with refused("the frame has more than one column named"):
-        fit.predict(pd.concat([frame, frame[["age"]]], axis=1))
 
 
 def test_prediction_intervals() -> None:
@@ -449,7 +294,7 @@ def test_prediction_intervals_allow_for_noise_on_the_residual_variance() -> None
     """Noise hides how much residuals vary: taken as estimated, intervals of new rows held two thirds of them."""
     schema = dpm.Schema(dpm.Numeric("y", -2, 2), dpm.Numeric("x", -1, 1))
     inside, too_narrow = [], []
-    for seed in range(60):
+    for seed in range(24):
         rng = np.random.default_rng(seed)
         x = rng.uniform(-0.8, 0.8, 1_000)
         table = pd.DataFrame({"y": 0.5 * x + rng.normal(0, 0.1, 1_000), "x": x})
@@ -494,23 +339,6 @@ def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     assert np.isnan(found.se_mean).all()
     with refused("are predicted with intervals at once", most=1_000):
         fit.get_prediction(people(1_001))
-
-
-def test_an_interval_is_where_the_inverted_test_does_not_reject() -> None:
-    rng = np.random.default_rng(3)
-    x = rng.normal(0, 1, (3_000, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
-    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x[:, 0] + rng.normal(0, 1, 3_000)}).clip(-5, 5)
-    schema = dpm.Schema(*[dpm.Numeric(name, -5, 5) for name in "aby"])
-    fit = dpm.release(table, schema, epsilon=0.6, mechanism="matrix-laplace", insecure_seed=5).ols("y", ["a", "b"])
-    assert not fit.identified
-    assert fit.equations is not None
-    bounded = 0
-    for place, (lower, upper) in enumerate(intervals_of(fit.equations, 0.8)):
-        for end in (lower, upper):
-            if math.isfinite(end):
-                bounded += 1
-                assert inverted_p_value(fit.equations, place, end) == pytest.approx(0.2, abs=0.01)
-    assert bounded >= 2
 
 
 def test_a_mechanism_of_no_law_has_no_standard_errors() -> None:
@@ -693,16 +521,3 @@ def test_residuals_of_a_noisy_fit_are_about_the_shrunken_line() -> None:
     many = replace(drawn_equations(0, features=100.0), toward=np.append(np.nan, slopes))
     assert many.delta_method_valid
     assert many._pilot == pytest.approx(many.solution)
-
-
-def test_both_parts_of_an_error_by_inversion_are_in_the_proportion_of_the_delta_method() -> None:
-    equations = noisy_fit(2).equations
-    assert equations is not None
-    assert not equations.delta_method_valid
-    parts = [np.sqrt(np.diag(part)) for part in (equations.privacy_covariance, equations.sampling_covariance)]
-    estimable = [index for index, each in enumerate(equations.estimates(0.95)) if each.estimable]
-    assert estimable
-    for index in estimable:
-        each = equations.estimates(0.95)[index]
-        assert each.privacy / each.sampling == pytest.approx(parts[0][index] / parts[1][index])
-        assert math.hypot(each.privacy, each.sampling) == pytest.approx((each.upper - each.lower) / (2.0 * 1.959964))

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from functools import cache
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy
@@ -23,7 +18,7 @@ def _law(family: CellFamily) -> NoiseLaw:
     return NoiseLaw.additive(family, 3, diagonal=2.0, off_diagonal=1.0, of_sum=1.0, of_count=2.0)
 
 
-@pytest.mark.parametrize("size", [3, 5, 14])
+@pytest.mark.parametrize("size", [3, 14])
 def test_the_monotone_interpolant_is_that_of_scipy(size: int) -> None:
     rng = np.random.default_rng(size)
     for values in (np.cumsum(rng.exponential(size=size)), np.maximum(rng.normal(size=size), 0.0)):
@@ -37,7 +32,7 @@ FAMILIES = [GaussianCells(), LaplaceCells(), MatrixLaplaceCells(4), IsotropicCel
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
-@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.999, 1 - 1e-6])
+@pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-6])
 def test_p_is_what_the_interval_that_touches_zero_leaves(family: CellFamily, level: float) -> None:
     law = _law(family)
     privacy = np.array([0.0, 0.3, 0.7, 1.0])
@@ -80,17 +75,6 @@ def test_holm_is_the_step_down_procedure() -> None:
             np.testing.assert_array_equal(with_unknown[1:], _holm_by_steps(p, counts_as))
 
 
-def _false_tables(rule: object, m: int = 30, tables: int = 4_000) -> float:
-    p = np.random.default_rng(1).uniform(size=(tables, m))
-    return float(np.mean([rule(row).any() for row in p]))  # type: ignore[operator]
-
-
-@pytest.mark.long
-def test_one_table_in_twenty_holds_a_false_statement() -> None:
-    assert _false_tables(_holds) == pytest.approx(0.05, abs=0.012)
-    assert _false_tables(lambda p: p < 0.05) > 0.7  # the verdicts by themselves
-
-
 def test_what_is_forecast_is_seen_in_four_of_five() -> None:
     m, deviation, tables = 20, 0.3, 4_000
     none, sampling, normal = np.zeros(1), np.array([deviation**2]), _law(GaussianCells())
@@ -102,31 +86,10 @@ def test_what_is_forecast_is_seen_in_four_of_five() -> None:
     seen = np.mean([_holds(row)[0] for row in p])
     assert 0.78 < seen < 0.83
     alone = float(confidence.smallest_seen(none, sampling, 1, normal)[0])
+    assert confidence.smallest_seen(none, sampling, 0, normal)[0] == alone
     assert alone == pytest.approx(deviation * (1.959964 + 0.841621), rel=1e-6)
     heavy = confidence.smallest_seen(sampling, none, m, _law(LaplaceCells()))
     assert heavy[0] > 1.2 * effect  # Laplace tails reach further
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mechanism", "n", "epsilon"),
-    [("matrix-laplace", 3_000, 1.0), ("matrix-laplace", 20_000, 3.0), ("laplace", 8_000, 3.0)],
-)
-def test_forecast_correlations_are_seen_in_releases(mechanism: str, n: int, epsilon: float) -> None:
-    """The planted correlation is what the forecast says will be seen with 80 % probability, by its own interval."""
-    schema = dpm.Schema(*(dpm.Numeric(f"x{index}", -1, 1) for index in range(6)))
-    forecast = dpm.forecast(schema, n_rows=n, epsilon=epsilon, typical_sd=dict.fromkeys(schema.feature_names, 0.2))
-    planted = float(forecast.noise_of(mechanism).smallest_correlations()[1])
-    assert forecast.noise_of(mechanism).smallest_between == {"numbers": pytest.approx(planted, rel=0.1)}
-    seen = 0
-    for seed in range(40):
-        rows = np.random.default_rng(seed).normal(size=(n, 6))
-        rows[:, 1] = planted * rows[:, 0] + np.sqrt(1.0 - planted**2) * rows[:, 1]
-        release = dpm.release(
-            np.clip(0.2 * rows, -1.0, 1.0), schema, epsilon=epsilon, mechanism=mechanism, insecure_seed=seed
-        )
-        seen += release.correlations().verdict[1][0] == "positive"
-    assert 24 <= seen <= 39
 
 
 def test_the_reason_is_the_larger_part() -> None:
@@ -163,66 +126,12 @@ def _groups(seed: int, epsilon: float = 1.0, *, differ: bool = False) -> dpm.Mom
     return dpm.release(frame, schema, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=seed)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
-def test_p_of_a_difference_agrees_with_its_interval(epsilon: float) -> None:
-    for seed in range(6):
-        found = _groups(seed, epsilon, differ=seed % 2 == 0).group_means("region").differences
-        outside = (found.lower > 0.0) | (found.upper < 0.0)
-        np.testing.assert_array_equal(found.p_value < 0.05, outside)
-        seen = ~np.isnan(found.difference)
-        assert (found.lower[seen] <= found.difference[seen]).all()
-        assert (found.difference[seen] <= found.upper[seen]).all()
-
-
-@pytest.mark.slow
-def test_groups_that_do_not_differ_are_seldom_said_to() -> None:
-    """Twenty differences a table: without a correction four tables in ten would state a false one."""
-    false, uncorrected = 0, 0
-    for seed in range(60):
-        found = _groups(seed, 3.0).group_means("region").differences
-        false += bool(found.holds_among_all.any())
-        named = np.array([["higher" in word for word in row] for row in found.verdict])
-        np.testing.assert_array_equal(named, found.p_value < 0.05)
-        uncorrected += bool(named.any())
-    assert false <= 5
-    assert uncorrected >= 12
-
-
 def test_groups_that_differ_are_named() -> None:
     found = _groups(0, 3.0, differ=True).group_means("region", ["a"]).differences
     named = [word for pair, word in zip(found.pairs, found.verdict[0], strict=True) if "region=r0" in pair]
     assert named == ["region=r0 higher"] * 4
     assert found.holds_among_all.sum() >= 4
     assert found.comparisons[1].sum() == pytest.approx(4.0)  # ten pairs of five groups
-
-
-def _nulls(seed: int, epsilon: float = 3.0) -> dpm.MomentRelease:
-    rng = np.random.default_rng(seed)
-    table = rng.uniform(-0.3, 0.3, (5_000, 9))
-    table[:, 1] = 0.8 * table[:, 0] + 0.6 * table[:, 1]
-    schema = dpm.Schema.unit_ball(9)
-    return dpm.release(table, schema, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=seed)
-
-
-@pytest.mark.slow
-def test_columns_that_are_not_related_are_seldom_said_to_be() -> None:
-    """Of 36 pairs one is related: without a correction most tables state a false sign."""
-    false, uncorrected, seen = 0, 0, 0
-    for seed in range(60):
-        found = _nulls(seed).correlations()
-        verdict = np.array(found.verdict, dtype=object)
-        seen += found.holds_among_all[1, 0]
-        false += bool(np.tril(found.holds_among_all).sum() > found.holds_among_all[1, 0])
-        assert found.p_value is not None
-        pairs = np.tril_indices(9, -1)
-        outside = (found.lower[pairs] > 0.0) | (found.upper[pairs] < 0.0)
-        np.testing.assert_array_equal(found.p_value[pairs] < 0.05, outside)
-        np.testing.assert_array_equal(np.isin(verdict[pairs], ["positive", "negative"]), outside)
-        uncorrected += bool(outside.sum() > 1)
-    assert false <= 5
-    assert uncorrected >= 30
-    assert seen == 60
 
 
 def test_a_column_of_many_levels_takes_little_from_the_others() -> None:
@@ -246,33 +155,3 @@ def test_features_of_one_column_are_not_compared() -> None:
     said = {(names[j], names[i]) for i in range(4) for j in range(i) if found.verdict[i][j]}
     assert said == {("age", "sex"), ("sex", "age^2")}
     assert "of 2 pairs" in found.heading[0]
-
-
-@cache
-def _steep(epsilon: float) -> list[Any]:
-    """Return fits of y on x, R² of 0.89, 400 rows."""
-    rng = np.random.default_rng(0)
-    x = np.clip(rng.normal(0.0, 1.0, 400), -4.0, 4.0)
-    table = pd.DataFrame({"x": x, "y": np.clip(2.0 * x + rng.normal(0.0, 0.7, 400), -10.0, 10.0)})
-    schema = dpm.Schema(dpm.Numeric("x", -4, 4), dpm.Numeric("y", -10, 10))
-    made = (dpm.release(table, schema, epsilon=epsilon, mechanism="matrix-laplace", insecure_seed=i) for i in range(40))
-    return [release.ols("y", ["x"]) for release in made]
-
-
-@pytest.mark.slow
-def test_an_r_squared_that_is_not_clear_is_not_printed_as_a_number() -> None:
-    seen = set()
-    for fit in [*_steep(1.0), *_steep(4.0), *_steep(200.0)]:
-        (lower, upper), words = fit.r_squared_interval(), fit.r_squared_text
-        kind = "not" if "not estimable" in words else words.split()[2] if words.startswith("R² is") else "="
-        reach = 1.96 * fit.explained.privacy_error
-        known = reach < 0.25 and reach < fit.explained.share < 1.0 - reach and fit.equations.identified
-        unknown = "not" if upper - lower >= 0.5 else "below" if lower <= 0.0 else "at"
-        assert kind == ("=" if known else unknown), words
-        assert math.isfinite(fit.r_squared) == known
-        assert (fit.to_dict()["r_squared"] is not None) == known
-        assert any(line.startswith(words) for line in fit.heading)
-        seen.add(kind)
-        nearest = min(fit.explained.share, 1.0 - fit.explained.privacy_error)
-        assert fit.explained.sampling_error >= 2.0 * np.sqrt(max(nearest, 0.0) / 410.0) * (1.0 - nearest)
-    assert {"not", "at", "="} <= seen

@@ -175,14 +175,6 @@ def test_rows_of_coordinates_are_within_their_ball_and_rough_scales_are_normal()
     np.testing.assert_allclose(np.cov(rows.T), release.covariance, rtol=0.1, atol=10.0)
 
 
-@pytest.mark.long
-def test_pooled_releases_and_groups_have_synthetic_rows() -> None:
-    groups = dpm.release_groups(people(2000), SCHEMA, by="region", epsilon=5.0, insecure_seed=0)
-    pooled = dpm.pool(groups.values())
-    assert pooled.synthetic(100).columns.tolist() == ["age", "pay", "member", "code"]
-    assert groups["north"].synthetic(100)["age"].mean() > groups["south"].synthetic(100)["age"].mean()
-
-
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -149,8 +149,8 @@ TESTS = {
     ),
     "rows/level_": ("level_sums", "sources"),
     "rows/rows": ("unit_selection", "privacy_units"),
-    "moments/law": ("noise_terms", "deviation_noise", "coverage"),
-    "moments/terms": ("noise_terms", "deviation_noise", "coverage"),
+    "moments/law": ("noise_terms", "coverage"),
+    "moments/terms": ("noise_terms", "coverage"),
     "moments/cells": ("plain_bounds", "k_norm", "noise_law", "noise_terms", "coverage", "counts_release"),
     "mechanisms/counts": ("counts_release",),
     "rows/histogram": ("cell_counts", "counts_release"),
@@ -209,7 +209,6 @@ TESTS = {
     "analysis/correlations": (
         "reference_answers",
         "parts_of_answers",
-        "deviation_noise",
         "comparisons",
         "analyses",
         "coverage",
@@ -241,7 +240,6 @@ TESTS = {
     "analysis/functionals": (
         "reference_answers",
         "parts_of_answers",
-        "deviation_noise",
         "components",
         "comparisons",
         "analyses",
