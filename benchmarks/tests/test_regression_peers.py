@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.papers import datasets as papers_datasets
 from benchmarks.practice.regression import adassp as adassp_module
-from benchmarks.practice.regression.__main__ import OURS, PEERS, Row, loss_lines, summary_lines, table_lines
 from benchmarks.practice.regression.adassp import adassp, noisy_statistics
 from benchmarks.practice.regression.boosted_adassp import boosted_adassp
 from benchmarks.practice.regression.excess_risk import Regression
@@ -24,7 +22,7 @@ from benchmarks.practice.regression.output_perturbation import (
 from benchmarks.practice.regression.ridge_parameter import RULES, excess_by_rule
 from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.regression.tukey import tukey_fit, tukey_median
-from benchmarks.practice.regression.tuning import climb, tuned_perturbation
+from benchmarks.practice.regression.tuning import tuned_perturbation
 from benchmarks.practice.regression.vector_noise import gaussian_distance, vector_noise
 from scipy import optimize, stats
 
@@ -49,7 +47,7 @@ def test_the_sensitivity_of_the_constrained_minimiser_is_reached_and_never_passe
     penalty = 50.0
     limit = minimiser_sensitivity(penalty, bound, Neighbors.ADD_REMOVE)
     rng = np.random.default_rng(0)
-    for _ in range(300):
+    for _ in range(100):
         rows = rng.normal(size=(rng.integers(1, 40), 2))
         rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
         more = np.append(rows[0] / np.linalg.norm(rows[0]), rng.choice([-1.0, 1.0]))
@@ -65,7 +63,7 @@ def test_the_sensitivity_of_the_constrained_minimiser_is_reached_and_never_passe
 def test_a_replaced_row_moves_the_minimiser_by_less_than_two_rows() -> None:
     penalty, bound, rng = 1.0, 1.0, np.random.default_rng(1)
     limit, largest = minimiser_sensitivity(penalty, bound, Neighbors.REPLACE_ONE), 0.0
-    for _ in range(2000):
+    for _ in range(500):
         rows = rng.normal(size=(rng.integers(0, 4), 2)) * 0.2
         fits = []
         for _ in range(2):
@@ -175,13 +173,13 @@ def test_the_parts_of_adassp_together_spend_the_budget(monkeypatch: pytest.Monke
 
 def test_the_parts_of_adassp_under_a_pure_budget_have_a_third_each() -> None:
     rng = np.random.default_rng(9)
-    found = [noisy_statistics(1000.0 * np.eye(2), np.zeros(2), PURE, rng) for _ in range(6000)]
+    found = [noisy_statistics(1000.0 * np.eye(2), np.zeros(2), PURE, rng) for _ in range(2500)]
     rate = 2.0 / 3.0
     assert np.var([one.gram[0, 1] for one in found]) == pytest.approx(3.0 / (2.0 * rate**2), rel=0.1)
     assert np.mean([np.linalg.norm(one.cross) for one in found]) == pytest.approx(2.0 / rate, rel=0.05)
     least = np.array([one.least_eigenvalue for one in found])
     assert np.var(least) == pytest.approx(2.0 / rate**2, rel=0.15)
-    assert np.mean(least > 1000.0) == pytest.approx(adassp_module.FAILURE, abs=0.01)
+    assert np.mean(least > 1000.0) == pytest.approx(adassp_module.FAILURE, abs=0.015)
 
 
 @pytest.mark.parametrize("budget", [PURE, APPROXIMATE])
@@ -244,13 +242,6 @@ def test_a_single_regression_has_rows_of_norm_one_at_most_and_the_tables_least_s
     assert single.excess(weights, truth) == pytest.approx(own - residual.var() / y.var(), rel=1e-4)
 
 
-def test_the_unit_ball_is_taken_as_it_is() -> None:
-    rows = papers_datasets.amin_synthetic(300, 4, np.random.default_rng(0))
-    single = SingleRegression.of(rows, dpm.Schema.unit_ball(4), "x1")
-    np.testing.assert_allclose(single.rows[:, :3] * math.sqrt(2.0), rows[:, [0, 2, 3]], atol=1e-12)
-    np.testing.assert_allclose(single.target, rows[:, 1], atol=1e-12)
-
-
 def test_excess_of_a_release_is_that_of_its_line_on_the_rows(table: pd.DataFrame) -> None:
     truth = Regression.of(table, SCHEMA, "y")
     release = dpm.release(table, SCHEMA, epsilon=5.0, insecure_seed=0)
@@ -287,33 +278,6 @@ def test_more_budget_gives_less_excess_risk(table: pd.DataFrame) -> None:
             )
             excess.append([np.mean([single.excess(run, truth) for run in weights.T]) for weights in fits])
         assert np.all(np.array(excess[1]) < 0.5 * np.array(excess[0]))
-
-
-def test_climbing_stops_where_no_step_is_better() -> None:
-    asked: list[tuple[int, ...]] = []
-
-    def score(place: tuple[int, ...]) -> float:
-        asked.append(place)
-        return (place[0] - 3) ** 2 + (place[1] - 1) ** 2
-
-    assert climb(score, [5, 4], (0, 3)) == (3, 1)
-    assert len(asked) == len(set(asked))
-
-
-def test_losses_are_by_more_than_a_tenth_of_the_mean() -> None:
-    ours = np.array([1.0, 1.2])
-    excess = {OURS: ours} | dict(zip(PEERS, (ours / 1.05, ours / 1.2, 2.0 * ours, ours / 4.0), strict=True))
-    row = Row("T", "y", 10, 0.5, 1.0, 0.0, excess, "set")
-    assert row.better == [PEERS[3], PEERS[1]]
-    (line,) = list(loss_lines([row]))[2:]
-    assert line == f"| T, y | 1 | 0 | 1.1 | {PEERS[3]} 0.28, {PEERS[1]} 0.92 |"
-    assert list(summary_lines([row]))[2:] == [
-        f"| {PEERS[0]} | 0.95 | 1 | 0 | 0 |",
-        f"| {PEERS[1]} | 0.83 | 1 | 1 | 0 |",
-        f"| {PEERS[2]} | 2 | 1 | 0 | 1 |",
-        f"| {PEERS[3]} | 0.25 | 1 | 1 | 0 |",
-    ]
-    assert "**0.28** ± 0.025 / 0.28" in list(table_lines([row]))[-1]
 
 
 def a_line(n_rows: int = 6000) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -17,8 +16,6 @@ from dpmoments.analysis import confidence, cross_table
 from dpmoments.analysis.confidence import NOT_ESTIMABLE
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.cross_table import _rounded_to_margins
-from dpmoments.analysis.functionals import LocalMoments, bilinear
-from dpmoments.analysis.group_means import GroupSums, Levels
 from dpmoments.moments.cells import GaussianCells
 from dpmoments.moments.law import NoiseLaw
 from support.drawn_releases import planted
@@ -66,44 +63,6 @@ def noisy() -> dpm.MomentRelease:
 
 
 # Noise on functionals --------------------------------------------------------------------------------------------------------
-
-
-def test_variances_of_functionals_are_those_of_draws() -> None:
-    release = released(rho=0.5, epsilon=None)
-    d = len(release.feature_names)
-    law = NoiseLaw.additive(GaussianCells(), d, diagonal=30.0, off_diagonal=15.0, of_sum=20.0, of_count=25.0)
-    moments = replace(LocalMoments.of(release, [2, 3, 4]), law=law)
-    rng = np.random.default_rng(1)
-    draws = rng.normal(size=(20_000, d + 1, d + 1)) * np.sqrt(law.cell_variances())
-    draws = np.triu(draws) + np.swapaxes(np.triu(draws, 1), 1, 2)
-    matrix = np.diag(np.concatenate([[1.0], moments.stretch]))
-    matrix[1:, 0] = moments.shift
-    noise = matrix @ draws @ matrix.T
-    places = np.array([0, 1, 3, 6])
-    weights = bilinear(rng.normal(size=(3, 4)), rng.normal(size=(3, 4)))
-    found = np.einsum("pij,rij->rp", weights, noise[:, places[:, None], places[None, :]])
-    stated = moments.covariance(places, weights)
-    np.testing.assert_allclose(np.cov(found.T), stated, rtol=0.06, atol=0.04 * stated.max())
-    np.testing.assert_allclose(moments.variances(np.tile(places, (3, 1)), weights), np.diag(stated))
-    unshifted = replace(moments, shift=np.zeros(d)).covariance(places, weights)  # planted fault
-    assert np.abs(np.diag(unshifted) / np.diag(stated) - 1.0).max() > 0.12  # twice the tolerance of the variances above
-
-
-def test_a_law_of_other_terms_says_the_same() -> None:
-    moments = LocalMoments.of(released(rho=0.5, epsilon=None))
-    d = len(moments.stretch)
-    law = NoiseLaw.additive(GaussianCells(), d, diagonal=30.0, off_diagonal=15.0, of_sum=20.0, of_count=25.0)
-    moments = replace(moments, law=law)
-    half = replace(law.terms[0], variances=law.terms[0].variances / 2.0)
-    rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(law.n_features, law.n_features)))[0]
-    whole = np.eye(law.n_features + 1)
-    whole[1:, 1:] = rotation  # this noise is alike in all directions
-    asked = replace(moments, law=NoiseLaw((half, replace(half, matrix=whole))))
-    places, rng = np.array([0, 2, 5]), np.random.default_rng(0)
-    weights = bilinear(rng.normal(size=(4, 3)), rng.normal(size=(4, 3)))
-    np.testing.assert_allclose(asked.covariance(places, weights), moments.covariance(places, weights), rtol=1e-9)
-    chosen = np.array([0, 4])
-    np.testing.assert_allclose(asked.cell_variances(chosen), moments.cell_variances(chosen), rtol=1e-9)
 
 
 def test_a_count_within_its_noise_does_not_blow_products_up() -> None:
@@ -195,28 +154,6 @@ def test_answers_are_labeled_tables(name: str, arguments: dict[str, Any]) -> Non
 # Nothing impossible ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("repair", "epsilon"), [("none", 0.02), ("auto", 0.3)])
-def test_counts_and_means_are_possible(repair: str, epsilon: float) -> None:
-    for seed in range(2):
-        release = released(300, seed, epsilon=epsilon, repair=repair)
-        table = release.cross_table("region", "smoker")
-        assert table.counts.min() >= 0
-        assert table.counts.sum() <= release.n_rows
-        np.testing.assert_array_equal(table.margins[0].sum(), table.margins[1].sum())
-        means = release.group_means("region", of=["income", "age"])
-        assert means.counts.min() >= 0.0
-        for place, (low, high) in enumerate([(0.0, 60.0), (0.0, 100.0)]):
-            told = means.mean[place][~means.lost]
-            known = told[~np.isnan(told)]  # NaN where the interval is half of the bounds or longer
-            assert (low <= known).all()
-            assert (known <= high).all()
-            assert (low <= means.lower[place]).all()
-            assert (means.upper[place] <= high).all()
-        within = (means.lower <= means.mean) & (means.mean <= means.upper)
-        assert (within | np.isnan(means.mean))[:, ~means.lost].all()
-
-
 def test_counts_of_a_cross_table_are_nearest_to_those_fitted() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -234,35 +171,6 @@ def test_counts_of_a_cross_table_are_nearest_to_those_fitted() -> None:
 def test_margins_far_from_the_counts_fitted_are_met() -> None:
     found = _rounded_to_margins(np.array([[0.2, 0.1], [3.0, 0.0]]), np.array([4, 1]), np.array([2, 3]))
     assert (found.sum(axis=1).tolist(), found.sum(axis=0).tolist(), int(found.min())) == ([4, 1], [2, 3], 0)
-
-
-# Tests under the null --------------------------------------------------------------------------------------------------------
-
-
-# Sampling --------------------------------------------------------------------------------------------------------------------
-
-
-def test_a_product_tells_each_groups_own_variance() -> None:
-    rng = np.random.default_rng(0)
-    smoker = rng.random(20_000) < 0.4
-    income = np.clip(rng.normal(30, np.where(smoker, 2.0, 9.0)), 0, 60)
-    columns = {"income": income, "smoker": smoker, "income:smoker": income * smoker}
-    schema = dpm.Schema(dpm.Numeric("income", 0, 60), dpm.Boolean("smoker"), dpm.Numeric("income:smoker", 0, 60))
-    with_product = dpm.release(pa.table(columns), schema, epsilon=1e9, repair="none", insecure_seed=0)
-    without = dpm.release(
-        pa.table(columns), dpm.Schema(*schema.columns[:2]), epsilon=1e9, repair="none", insecure_seed=0
-    )
-    sums = GroupSums.of(with_product, 0, Levels.of(with_product, "smoker"))
-    np.testing.assert_allclose(
-        np.sqrt(sums.variances) * sums.unit, [income[~smoker].std(), income[smoker].std()], rtol=1e-3
-    )
-    assert sums.own.all()
-    welch, pooled = with_product.t_test("income", by="smoker"), without.t_test("income", by="smoker")
-    assert str(welch).startswith("Welch's t-test of income by smoker")
-    assert str(pooled).startswith("t-test (pooled variance)")
-    assert "needs the product income:smoker" in str(pooled)
-    error = np.sqrt(income[~smoker].var() / (~smoker).sum() + income[smoker].var() / smoker.sum())
-    assert welch.sampling_noise == pytest.approx(error, rel=1e-3)
 
 
 # Frames ----------------------------------------------------------------------------------------------------------------------
@@ -292,16 +200,10 @@ def test_what_cannot_be_compared_is_refused() -> None:
     release = usual()
     with refused("Bands of numbers must be made", name="income"):
         release.group_means("income")
-    with refused("a cross table is of two columns, and both are"):
-        release.cross_table("region", "region")
-    with refused("that makes the groups: name another", column="smoker", name="smoker"):
-        release.anova("smoker", by="smoker")
     with refused("a t-test is of two groups, and here are"):
         release.t_test("income", by="region")
     with refused("is categorical, and one feature is needed", name="region"):
         release.anova("region", by="smoker")
-    with refused("a correlation is of two features: name two at least"):
-        release.correlations(["age"])
     with refused("are a list of names, not one string", TypeError):
         release.correlations("age")
     with refused("that makes the classes: name other columns"):

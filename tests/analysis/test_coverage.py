@@ -141,7 +141,20 @@ def of_p_value(p_value: Any) -> np.ndarray:
 
 # The checks --------------------------------------------------------------------------------------------------------------
 
+CHECKS: list[Any] = []
 
+
+def held(slack: float, *faults: Fault, slow: bool = False) -> Callable[[Check], Check]:
+    """Add a check to the table, with its slack beside three standard errors and the faults that it finds."""
+
+    def add(check: Check) -> Check:
+        CHECKS.append(pytest.param(check, slack, faults, id=check.__name__, marks=[pytest.mark.slow] * slow))
+        return check
+
+    return add
+
+
+@held(0.05, Fault(correlations._Errors.interval, "np.sqrt(privacy", "0.8 * np.sqrt(privacy"))
 def correlation_intervals() -> Replications:
     pairs = np.tril_indices(6, -1)
     deviations = np.sqrt(np.diag(COVARIANCE))
@@ -151,9 +164,10 @@ def correlation_intervals() -> Replications:
         found = correlations.correlations(drawn(template(NUMBERS, rho=10_000.0), numbers(rng, 400), rng))
         return of_interval(np.arctanh(found.lower[pairs]), np.arctanh(found.upper[pairs]), truth)
 
-    return replications(70, one)
+    return replications(42, one)
 
 
+@held(0.05, Fault(correlations._Errors.privacy, "rho**2 * self.of_scale", "0.0"))
 def correlation_intervals_under_noise() -> Replications:
     pairs = np.tril_indices(6, -1)
     deviations = np.sqrt(np.diag(COVARIANCE))
@@ -164,9 +178,14 @@ def correlation_intervals_under_noise() -> Replications:
         found = correlations.correlations(drawn(template(NUMBERS, repair="auto", rho=10.0), numbers(rng, 4_000), rng))
         return of_interval(found.lower[pairs][far], found.upper[pairs][far], truth[far])
 
-    return replications(60, one)
+    return replications(36, one)
 
 
+@held(
+    0.1,
+    Fault(correlations._Errors.parts, "self.times * ", ""),
+    Fault(robust_errors.PairProducts.variances, "- r[:, None] * self.squares", "- 0.0 * self.squares"),
+)
 def correlations_by_products() -> Replications:
     """Large values go with large ones of either sign: sampling is 1.7 times that of normal rows."""
 
@@ -182,9 +201,14 @@ def correlations_by_products() -> Replications:
         found = correlations.correlations(drawn(template(PRODUCTS, rho=10_000.0), rows(rng, 1_000), rng), ["x", "y"])
         return of_interval(np.arctanh(found.lower[1, 0]), np.arctanh(found.upper[1, 0]), truth)
 
-    return replications(160, one)
+    return replications(96, one)
 
 
+@held(
+    0.1,
+    Fault(group_tests._between_groups, "gradient, own = 2.0 *", "gradient, own = 0.5 *"),
+    Fault(group_means._total_variance, "result / moments.n_rows, noise /", "result / moments.n_rows, 0.4 * noise /"),
+)
 def sums_of_squares() -> Replications:
     """Between groups and of their total, of rows that stay."""
     rows = grouped(np.random.default_rng(0), 600)
@@ -197,9 +221,15 @@ def sums_of_squares() -> Replications:
             found.noise[2],
         ]
 
-    return replications(100, one)
+    return replications(60, one)
 
 
+@held(
+    0.05,
+    Fault(correlations._privacy_variances, "correlation[i, :i, None, None]", "0.0 * correlation[i, :i, None, None]"),
+    Fault(correlations.partial_correlation, " / (1.0 - inside**2)", ""),
+    slow=True,
+)
 def partial_correlation_intervals() -> Replications:
     inverse = np.linalg.inv(OF_FIT)
     root = np.sqrt(np.diag(inverse))
@@ -210,9 +240,10 @@ def partial_correlation_intervals() -> Replications:
         found = correlations.partial_correlation(drawn(template(NUMBERS, rho=1_000.0), numbers(rng, 400, MILD), rng))
         return of_interval(np.arctanh(found.lower[pairs]), np.arctanh(found.upper[pairs]), truth)
 
-    return replications(400, one)
+    return replications(240, one)
 
 
+@held(0.15, Fault(correlations._sampling_variances, "square / (4.0 * p_q)", "0.0 * p_q"))
 def correlations_of_levels() -> Replications:
     """Of the levels of one column with the other's, and with the number."""
     means = np.array([0.0, 0.0, 3.0])
@@ -224,17 +255,19 @@ def correlations_of_levels() -> Replications:
         found = correlations.correlations(drawn(template(GROUPS), grouped(rng, 600, means), rng))
         return of_interval(np.arctanh(found.lower[i, j]), np.arctanh(found.upper[i, j]), np.arctanh(truth[i, j]))
 
-    return replications(60, one)
+    return replications(36, one)
 
 
+@held(0.05, Fault(description.Description.conf_int, "sampling, factor)", "sampling, 0.75 * factor)"))
 def mean_intervals() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         found = description.describe(drawn(template(NUMBERS, rho=20.0), numbers(rng, 1_000), rng)).conf_int()
         return of_interval(*found.T, MEANS)
 
-    return replications(100, one)
+    return replications(60, one)
 
 
+@held(0.07, Fault(description._sampling_variance, "np.divide(noise**2,", "np.divide(0.0 * noise,"))
 def mean_intervals_by_noisy_variances() -> Replications:
     """As large as the variances: what the sampling errors are made of is known to a third."""
 
@@ -242,9 +275,10 @@ def mean_intervals_by_noisy_variances() -> Replications:
         found = description.describe(drawn(template(NUMBERS, rho=10.0), numbers(rng, 300), rng)).conf_int()
         return of_interval(*found.T, MEANS)[:5]
 
-    return replications(250, one)
+    return replications(150, one)
 
 
+@held(0.05, Fault(confidence.deviations_for, "+ beyond * share**2", "- 0.0 * share"), slow=True)
 def mean_intervals_of_laplace_noise() -> Replications:
     """A share: how often intervals miss, whose tails are the law's."""
 
@@ -254,9 +288,10 @@ def mean_intervals_of_laplace_noise() -> Replications:
         )
         return 10.0 * ((found[:, 0] > MEANS) | (found[:, 1] < MEANS))
 
-    return replications(600, one)
+    return replications(360, one)
 
 
+@held(0.05, Fault(description._deviation_noise, "2.0 * known", "1.8 * known"))
 def noise_of_standard_deviations() -> Replications:
     rows = numbers(np.random.default_rng(0), 300)
     exact = rows.std(axis=0)
@@ -266,17 +301,19 @@ def noise_of_standard_deviations() -> Replications:
         assert found.standard_deviation is not None
         return (found.standard_deviation - exact) / found.standard_deviation_noise
 
-    return replications(125, one)
+    return replications(75, one)
 
 
+@held(0.05, Fault(confidence.fieller_interval, "(covariance[0] + extra)", "(covariance[0] + 0.5 * extra)"))
 def means_of_groups() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         found = group_means.group_means(drawn(template(GROUPS, repair="auto"), grouped(rng, 400), rng), "group", ["y"])
         return of_interval(found.lower[0], found.upper[0], GROUP_MEANS)
 
-    return replications(70, one)
+    return replications(42, one)
 
 
+@held(0.05, Fault(group_means._combined, "first**2 + second**2 -", "first**2 + 0.0 * second -"))
 def differences_of_groups() -> Replications:
     truth = np.array([0.0, -14.0, -14.0])
 
@@ -284,9 +321,17 @@ def differences_of_groups() -> Replications:
         found = group_means.group_means(drawn(template(GROUPS), grouped(rng, 400), rng), "group", ["y"]).differences
         return of_interval(found.lower[0], found.upper[0], truth)
 
-    return replications(120, one)
+    return replications(72, one)
 
 
+@held(
+    0.05,
+    Fault(
+        group_tests._tested,
+        "weights @ sums.covariance @ weights)",
+        "weights[k:] @ sums.covariance[k:, k:] @ weights[k:])",
+    ),
+)
 def t_tests() -> Replications:
     """Of two groups with one mean; the third is far away, so that noise on the counts would count as a difference."""
 
@@ -296,17 +341,19 @@ def t_tests() -> Replications:
         sums = group_means.GroupSums.of(release, release.feature_names.index("y"), levels)
         return of_p_value(group_tests._tested(sums, [0, 1])[3])
 
-    return replications(700, one)
+    return replications(420, one)
 
 
+@held(0.05, Fault(normal_equations.NormalEquations.own_noise, "(self.design_map", "(0.5 * self.design_map"))
 def analyses_of_variance() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         rows = grouped(rng, 300, np.full(3, 5.0))
         return of_p_value(group_tests.anova(drawn(template(GROUPS, rho=5.0), rows, rng), "y", "group").p_value)
 
-    return replications(180, one)
+    return replications(108, one)
 
 
+@held(0.05, Fault(functionals.LocalMoments.independent_rows, "self.rows_per_unit", "1.5"))
 def answers_of_copied_rows() -> Replications:
     """Each person has three equal rows: the worst case of dependence, in which the bound on sampling errors is attained."""
     pairs = np.tril_indices(6, -1)
@@ -333,7 +380,7 @@ def answers_of_copied_rows() -> Replications:
         ]
         return np.array([np.sqrt(np.mean(each**2)) for each in z])
 
-    return replications(40, one)
+    return replications(24, one)
 
 
 def copied_groups(rng: np.random.Generator) -> dpm.MomentRelease:
@@ -341,10 +388,17 @@ def copied_groups(rng: np.random.Generator) -> dpm.MomentRelease:
     return drawn(template(GROUPS, max_rows=3, rho=1e6), rows, rng)
 
 
+@held(0.05, Fault(normal_equations.NormalEquations.sampling_shape, "self.rows_per_unit * result", "result"))
 def analyses_of_variance_of_copied_groups() -> Replications:
-    return replications(110, lambda rng: of_p_value(copied_groups(rng).anova("y", "group").p_value))
+    return replications(66, lambda rng: of_p_value(copied_groups(rng).anova("y", "group").p_value))
 
 
+@held(
+    0.05,
+    Fault(
+        group_means.GroupSums.sampling_variances, "self.safe_counts / self.moments.rows_per_unit", "self.safe_counts"
+    ),
+)
 def answers_of_copied_groups() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         release = copied_groups(rng)
@@ -356,9 +410,10 @@ def answers_of_copied_groups() -> Replications:
         middle = np.sqrt(np.mean(of_interval(means.lower[0], means.upper[0], 5.0) ** 2))
         return np.append(of_p_value(p_values), middle)
 
-    return replications(45, one)
+    return replications(27, one)
 
 
+@held(0.05, Fault(cross_tables.independence_test, "sampling = rows", "sampling = 0.6 * rows"))
 def independence_tests() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         release = drawn(template(GROUPS), grouped(rng, 300), rng)
@@ -366,9 +421,17 @@ def independence_tests() -> Replications:
         joint, _, privacy, rows = cross_tables._joint_counts(release, first, second)
         return of_p_value(cross_tables.independence_test(joint, privacy, rows, release.noise)[2])
 
-    return replications(157, one)
+    return replications(94, one)
 
 
+@held(
+    0.05,
+    Fault(
+        components._explained_variance_noise,
+        "_MIN_SAMPLING * normal) / moments",
+        "_MIN_SAMPLING * normal) / 4.0 / moments",
+    ),
+)
 def explained_variances() -> Replications:
     truth = np.sort(np.linalg.eigvalsh(COVARIANCE))[::-1][:1]
 
@@ -378,7 +441,7 @@ def explained_variances() -> Replications:
         ).conf_int()
         return of_interval(found[:, 0], found[:, 1], truth)
 
-    return replications(170, one)
+    return replications(102, one)
 
 
 def fitted(rng: np.random.Generator) -> regression_results.FittedLine:
@@ -398,19 +461,24 @@ def of_fit(rng: np.random.Generator, rho: float) -> normal_equations.NormalEquat
     return equations_of(drawn(template(NUMBERS, rho=rho), numbers(rng, 1_000, MILD), rng))
 
 
+@held(0.05, Fault(normal_equations.NormalEquations.contrast, "reach = float", "reach = 0.85 * float"))
 def coefficient_intervals() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         equations = of_fit(rng, 1_000.0)
         assert equations.delta_method_valid
         return of_interval(*intervals_of(equations, 0.95).T, np.append(CONSTANT, SLOPES))
 
-    return replications(250, one)
+    return replications(150, one)
 
 
 TRUTH = np.append(CONSTANT, SLOPES)
 COMBINED = np.array([[0, 1.0, -1.0, 0, 0, 0], [1.0, 4.0, 1.0, 0, 0, 0]])
 
 
+@held(
+    0.05,
+    Fault(normal_equations.NormalEquations.contrast, "weights @ part @ weights", "0.7 * (weights @ part @ weights)"),
+)
 def contrast_intervals() -> Replications:
     """Of a difference of two slopes that go together, and of the line at a row."""
 
@@ -418,19 +486,32 @@ def contrast_intervals() -> Replications:
         found = [of_fit(rng, 1_000.0).contrast(weights, 0.95) for weights in COMBINED]
         return of_interval([each.lower for each in found], [each.upper for each in found], COMBINED @ TRUTH)
 
-    return replications(250, one)
+    return replications(150, one)
 
 
+@held(
+    0.05,
+    Fault(
+        normal_equations.NormalEquations.joint_test,
+        "statistic = max(float(excess @ solved), 0.0) / q",
+        "statistic = float(excess @ solved)",
+    ),
+)
 def joint_tests() -> Replications:
     def one(rng: np.random.Generator) -> np.ndarray:
         return of_p_value(of_fit(rng, 1_000.0).joint_test(COMBINED, COMBINED @ TRUTH).p_value)
 
-    return replications(180, one)
+    return replications(108, one)
 
 
 PLANE = dpm.Schema(*(dpm.Numeric(name, -9, 9) for name in "aby"))
 
 
+@held(
+    0.1,
+    Fault(normal_equations.NormalEquations._rotated, "np.linalg.inv(basis).T", "np.linalg.inv(basis)"),
+    Fault(normal_equations.NormalEquations.joint_test, "chdtrc(q, ", "chdtrc(1, "),
+)
 def inverted_joint_tests() -> Replications:
     """Of two restrictions, where noise is too large for the delta method."""
     matrix = np.array([[0.0, 1.0, -1.0], [1.0, 2.0, 1.0]])
@@ -442,7 +523,7 @@ def inverted_joint_tests() -> Replications:
         assert not equations.delta_method_valid
         return of_p_value(equations.joint_test(matrix, np.array([0.1, 1.4])).p_value)
 
-    return replications(115, one)
+    return replications(69, one)
 
 
 def unequal(rng: np.random.Generator, n_rows: int) -> np.ndarray:
@@ -456,6 +537,10 @@ def of_unequal(rng: np.random.Generator, n_rows: int, rho: float) -> normal_equa
     return equations_of(drawn(template(PRODUCTS, rho=rho), unequal(rng, n_rows), rng), ["x", "flag"])
 
 
+@held(
+    0.05,
+    Fault(robust_errors.ResidualProducts.covariance, "self.moments @ carried.T", "(0.6 * self.moments) @ carried.T"),
+)
 def robust_intervals() -> Replications:
     """By the delta method: the products are noisy."""
 
@@ -465,9 +550,10 @@ def robust_intervals() -> Replications:
         assert equations.delta_method_valid
         return of_interval(*intervals_of(equations, 0.95).T, np.array([1.0, 0.5, -0.7]))[1:]
 
-    return replications(350, one)
+    return replications(210, one)
 
 
+@held(0.1, Fault(inverted_test.Search.at, "self._n_rows * self._sampling", "self._n_rows * 0.1 * self._sampling"))
 def robust_inverted_p_values() -> Replications:
     """Of the true slope, where noise is too large for the delta method and sampling is most of the error."""
 
@@ -476,18 +562,20 @@ def robust_inverted_p_values() -> Replications:
         assert not equations.delta_method_valid
         return of_p_value(inverted_p_value(equations, 1, 0.5))
 
-    return replications(220, one)
+    return replications(132, one)
 
 
+@held(0.05, Fault(normal_equations.NormalEquations.residual_variance, "/ over", "/ (3.0 * over)"))
 def coefficient_p_values() -> Replications:
     """Of slopes that are 0 where sampling and noise decide: the fifth feature has nothing to do with the target."""
 
     def one(rng: np.random.Generator) -> np.ndarray:
         return of_p_value(of_fit(rng, 1_000.0).estimates(0.95)[5].p_value)
 
-    return replications(150, one)
+    return replications(90, one)
 
 
+@held(0.1, Fault(inverted_test.Search.at, "scaled = self._noise", "scaled = 0.4 * self._noise"))
 def inverted_p_values() -> Replications:
     """Of the true slopes, where noise is too large for the delta method."""
 
@@ -496,9 +584,10 @@ def inverted_p_values() -> Replications:
         assert not equations.delta_method_valid
         return of_p_value([inverted_p_value(equations, place, SLOPES[place - 1]) for place in (1, 5)])
 
-    return replications(120, one)
+    return replications(72, one)
 
 
+@held(0.1, Fault(normal_equations.NormalEquations.joint_test, "chdtrc(q, ", "chdtrc(2 + q, "))
 def whole_fits() -> Replications:
     """p of the whole fit where the target has nothing to do with the features."""
 
@@ -507,12 +596,17 @@ def whole_fits() -> Replications:
         rows[:, 5] = -2.0 + rng.standard_normal(1_000)
         return of_p_value(equations_of(drawn(template(NUMBERS, rho=60.0), rows, rng)).overall_test.p_value)
 
-    return replications(225, one)
+    return replications(135, one)
 
 
 CLASSES = dpm.Schema(dpm.Categorical("group", ["one", "two", "far"]), *(dpm.Numeric(name, -9, 9) for name in "ab"))
 
 
+@held(
+    0.05,
+    Fault(classifiers.CoefficientErrors.privacy, "np.maximum(result, 0.0)", "0.2 * np.maximum(result, 0.0)"),
+    Fault(classifiers.CoefficientErrors.sampling, "apart) / self", "apart) / 9.0 / self"),
+)
 def discriminant_coefficients() -> Replications:
     """Of three normal groups, where noise is as large as sampling."""
     within, means = np.array([[1.0, 0.5], [0.5, 1.5]]), np.array([[0.0, 0.0], [1.0, 0.5], [0.5, -1.0]])
@@ -525,12 +619,15 @@ def discriminant_coefficients() -> Replications:
         found = classifiers.lda(drawn(template(CLASSES, rho=2.0), rows, rng), "group", shrinkage=0.0)
         return np.asarray((found.coef - truth) / found.standard_errors)
 
-    return replications(150, one)
+    return replications(90, one)
 
 
 KINDS = dpm.Schema(dpm.Boolean("group"), dpm.Numeric("a", -9, 9))
 
 
+@held(
+    0.2, Fault(classifiers.CoefficientErrors.privacy, "(widening**2 - 1.0) * shared**2", "0.0 * shared**2"), slow=True
+)
 def discriminant_coefficients_near_the_gate() -> Replications:
     """Where few releases state errors: more often one whose noise has made the variance within groups larger."""
 
@@ -540,10 +637,11 @@ def discriminant_coefficients_near_the_gate() -> Replications:
         found = classifiers.lda(drawn(template(KINDS, rho=0.11), rows, rng), "group", shrinkage=0.0)
         return np.asarray((found.coef - np.array([[-0.8], [1.2]])) / found.standard_errors)
 
-    each, n = replications(200, one)
+    each, n = replications(120, one)
     return (z for z in each if not np.isnan(z).any()), n
 
 
+@held(0.1, Fault(regression_results.ExplainedVariance._of, "4.0 * nearest", "1.0 * nearest"))
 def shares_explained() -> Replications:
     truth = 1.0 - RESIDUAL / OF_FIT[5, 5]
 
@@ -552,7 +650,7 @@ def shares_explained() -> Replications:
         assert explained is not None
         return (explained.share - truth) / math.hypot(explained.privacy_error, explained.sampling_error)
 
-    return replications(200, one)
+    return replications(120, one)
 
 
 NEW = np.array([[4.0, 1.0, 0.0, 0.0, 0.0], [6.0, 2.0, 1.5, 0.5, -1.0]])
@@ -563,6 +661,7 @@ def predicted(rng: np.random.Generator) -> Any:
     return contrasts.Predictions(rows, equations, rows @ equations.coefficients, 0.95)
 
 
+@held(0.1, Fault(contrasts.Predictions.limits, "residual = quantile", "residual = 0.7 * quantile"))
 def predictions_of_new_rows() -> Replications:
     """The middle of an interval is right; its width allows for noise on the residuals, and is judged by misses."""
 
@@ -571,9 +670,10 @@ def predictions_of_new_rows() -> Replications:
         new = CONSTANT + NEW @ SLOPES + math.sqrt(RESIDUAL) * rng.standard_normal(2)
         return of_interval(found[:, 0], found[:, 1], new)
 
-    return replications(140, one)
+    return replications(84, one)
 
 
+@held(0.05)
 def pooled_answers() -> Replications:
     """Means and slopes of two releases of different budgets, pooled."""
     two = [
@@ -592,9 +692,10 @@ def pooled_answers() -> Replications:
         slopes = (fit.equations.coefficients[1:] - SLOPES) / errors
         return np.concatenate([means, slopes])
 
-    return replications(60, one)
+    return replications(36, one)
 
 
+@held(0.1, Fault(synthetic._margin, "max(variance, 0.0) /", "1.06 * max(variance, 0.0) /"))
 def synthetic_moments() -> Replications:
     """Variances and covariances of drawn rows beside the release's, in standard errors of 20,000 rows."""
     release = drawn(template(NUMBERS, rho=1e6), numbers(np.random.default_rng(0), 2_000), np.random.default_rng(1))
@@ -609,6 +710,7 @@ def synthetic_moments() -> Replications:
     return replications(6, one)
 
 
+@held(0.3)
 def synthetic_means() -> Replications:
     rows = grouped(np.random.default_rng(0), 2_000, np.array([0.0, 0.0, 2.0]))
     release = drawn(template(GROUPS, rho=1e6), rows, np.random.default_rng(1))
@@ -622,237 +724,11 @@ def synthetic_means() -> Replications:
     return replications(10, one)
 
 
-# check, slack beside four standard errors, faults
-CHECKS: list[Any] = [
-    (correlation_intervals, 0.05, [Fault(correlations._Errors.interval, "np.sqrt(privacy", "0.8 * np.sqrt(privacy")]),
-    (
-        correlation_intervals_under_noise,
-        0.05,
-        [
-            Fault(correlations._Errors.privacy, "rho**2 * self.of_scale", "0.0"),
-        ],
-    ),
-    (
-        correlations_by_products,
-        0.1,
-        [
-            Fault(correlations._Errors.parts, "self.times * ", ""),
-            Fault(robust_errors.PairProducts.variances, "- r[:, None] * self.squares", "- 0.0 * self.squares"),
-        ],
-    ),
-    (
-        sums_of_squares,
-        0.1,
-        [
-            Fault(group_tests._between_groups, "gradient, own = 2.0 *", "gradient, own = 0.5 *"),
-            Fault(
-                group_means._total_variance,
-                "result / moments.n_rows, noise /",
-                "result / moments.n_rows, 0.4 * noise /",
-            ),
-        ],
-    ),
-    pytest.param(
-        partial_correlation_intervals,
-        0.05,
-        [
-            Fault(
-                correlations._privacy_variances,
-                "correlation[i, :i, None, None]",
-                "0.0 * correlation[i, :i, None, None]",
-            ),
-            Fault(correlations.partial_correlation, " / (1.0 - inside**2)", ""),
-        ],
-        marks=pytest.mark.slow,
-    ),
-    (
-        correlations_of_levels,
-        0.15,
-        [Fault(correlations._sampling_variances, "square / (4.0 * p_q)", "0.0 * p_q")],
-    ),
-    (
-        mean_intervals,
-        0.05,
-        [Fault(description.Description.conf_int, "sampling, factor)", "sampling, 0.75 * factor)")],
-    ),
-    (
-        mean_intervals_by_noisy_variances,
-        0.07,
-        [Fault(description._sampling_variance, "np.divide(noise**2,", "np.divide(0.0 * noise,")],
-    ),
-    pytest.param(
-        mean_intervals_of_laplace_noise,
-        0.05,
-        [Fault(confidence.deviations_for, "+ beyond * share**2", "- 0.0 * share")],
-        marks=pytest.mark.slow,
-    ),
-    (noise_of_standard_deviations, 0.05, [Fault(description._deviation_noise, "2.0 * known", "1.8 * known")]),
-    (
-        means_of_groups,
-        0.05,
-        [Fault(confidence.fieller_interval, "(covariance[0] + extra)", "(covariance[0] + 0.5 * extra)")],
-    ),
-    (
-        differences_of_groups,
-        0.05,
-        [Fault(group_means._combined, "first**2 + second**2 -", "first**2 + 0.0 * second -")],
-    ),
-    (
-        t_tests,
-        0.05,
-        [
-            Fault(
-                group_tests._tested,
-                "weights @ sums.covariance @ weights)",
-                "weights[k:] @ sums.covariance[k:, k:] @ weights[k:])",
-            )
-        ],
-    ),
-    (
-        analyses_of_variance,
-        0.05,
-        [Fault(normal_equations.NormalEquations.own_noise, "(self.design_map", "(0.5 * self.design_map")],
-    ),
-    (
-        independence_tests,
-        0.05,
-        [Fault(cross_tables.independence_test, "sampling = rows", "sampling = 0.6 * rows")],
-    ),
-    (answers_of_copied_rows, 0.05, [Fault(functionals.LocalMoments.independent_rows, "self.rows_per_unit", "1.5")]),
-    (
-        answers_of_copied_groups,
-        0.05,
-        [
-            Fault(
-                group_means.GroupSums.sampling_variances,
-                "self.safe_counts / self.moments.rows_per_unit",
-                "self.safe_counts",
-            ),
-        ],
-    ),
-    (
-        analyses_of_variance_of_copied_groups,
-        0.05,
-        [Fault(normal_equations.NormalEquations.sampling_shape, "self.rows_per_unit * result", "result")],
-    ),
-    (
-        explained_variances,
-        0.05,
-        [
-            Fault(
-                components._explained_variance_noise,
-                "_MIN_SAMPLING * normal) / moments",
-                "_MIN_SAMPLING * normal) / 4.0 / moments",
-            )
-        ],
-    ),
-    (
-        coefficient_intervals,
-        0.05,
-        [Fault(normal_equations.NormalEquations.contrast, "reach = float", "reach = 0.85 * float")],
-    ),
-    (
-        contrast_intervals,
-        0.05,
-        [
-            Fault(
-                normal_equations.NormalEquations.contrast,
-                "weights @ part @ weights",
-                "0.7 * (weights @ part @ weights)",
-            )
-        ],
-    ),
-    (
-        joint_tests,
-        0.05,
-        [
-            Fault(
-                normal_equations.NormalEquations.joint_test,
-                "statistic = max(float(excess @ solved), 0.0) / q",
-                "statistic = float(excess @ solved)",
-            )
-        ],
-    ),
-    (
-        inverted_joint_tests,
-        0.1,
-        [
-            Fault(normal_equations.NormalEquations._rotated, "np.linalg.inv(basis).T", "np.linalg.inv(basis)"),
-            Fault(normal_equations.NormalEquations.joint_test, "chdtrc(q, ", "chdtrc(1, "),
-        ],
-    ),
-    (
-        robust_intervals,
-        0.05,
-        [
-            Fault(
-                robust_errors.ResidualProducts.covariance,
-                "self.moments @ carried.T",
-                "(0.6 * self.moments) @ carried.T",
-            )
-        ],
-    ),
-    (
-        robust_inverted_p_values,
-        0.1,
-        [Fault(inverted_test.Search.at, "self._n_rows * self._sampling", "self._n_rows * 0.1 * self._sampling")],
-    ),
-    (
-        coefficient_p_values,
-        0.05,
-        [Fault(normal_equations.NormalEquations.residual_variance, "/ over", "/ (3.0 * over)")],
-    ),
-    (
-        inverted_p_values,
-        0.1,
-        [Fault(inverted_test.Search.at, "scaled = self._noise", "scaled = 0.4 * self._noise")],
-    ),
-    (
-        whole_fits,
-        0.1,
-        [Fault(normal_equations.NormalEquations.joint_test, "chdtrc(q, ", "chdtrc(2 + q, ")],
-    ),
-    (
-        discriminant_coefficients,
-        0.05,
-        [
-            Fault(classifiers.CoefficientErrors.privacy, "np.maximum(result, 0.0)", "0.2 * np.maximum(result, 0.0)"),
-            Fault(classifiers.CoefficientErrors.sampling, "apart) / self", "apart) / 9.0 / self"),
-        ],
-    ),
-    pytest.param(
-        discriminant_coefficients_near_the_gate,
-        0.2,
-        [
-            Fault(classifiers.CoefficientErrors.privacy, "(widening**2 - 1.0) * shared**2", "0.0 * shared**2"),
-        ],
-        marks=pytest.mark.slow,
-    ),
-    (
-        shares_explained,
-        0.1,
-        [Fault(regression_results.ExplainedVariance._of, "4.0 * nearest", "1.0 * nearest")],
-    ),
-    (
-        predictions_of_new_rows,
-        0.1,
-        [Fault(contrasts.Predictions.limits, "residual = quantile", "residual = 0.7 * quantile")],
-    ),
-    (pooled_answers, 0.05, []),
-    (
-        synthetic_moments,
-        0.1,
-        [Fault(synthetic._margin, "max(variance, 0.0) /", "1.06 * max(variance, 0.0) /")],
-    ),
-    (synthetic_means, 0.3, []),
-]
-
-
 def distance(errors: Sequence[np.ndarray], slack: float) -> float:
-    """How far the mean square is from 1, in the distance allowed: four standard errors and the slack."""
+    """How far the mean square is from 1, in the distance allowed: three standard errors and the slack."""
     squares = (np.array(errors).reshape(len(errors), -1) ** 2).mean(axis=1)
     error = float(squares.std(ddof=1)) / math.sqrt(len(squares))
-    return abs(float(squares.mean()) - 1.0) / (4.0 * error + slack)
+    return abs(float(squares.mean()) - 1.0) / (3.0 * error + slack)
 
 
 def is_found(check: Check, slack: float) -> bool:
@@ -866,9 +742,9 @@ def is_found(check: Check, slack: float) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("check", "slack", "faults"), CHECKS, ids=lambda value: getattr(value, "__name__", None))
+@pytest.mark.parametrize(("check", "slack", "faults"), CHECKS)
 def test_stated_errors_are_those_of_draws_and_faults_in_them_are_found(
-    check: Check, slack: float, faults: list[Fault], monkeypatch: pytest.MonkeyPatch
+    check: Check, slack: float, faults: Sequence[Fault], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_bisection(monkeypatch)
     monkeypatch.setattr(

@@ -46,8 +46,6 @@ from dpmoments.analysis.confidence import (
     score_test,
 )
 from dpmoments.analysis.description import Description, describe
-from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.regressors import Regressors
 from dpmoments.moments.cells import CountNoise
 from dpmoments.moments.models import MomentInterval
 from support.drawn_releases import drawn, template
@@ -532,31 +530,6 @@ def test_frames_are_read_by_name_and_arrays_by_place() -> None:
     for array in (np.zeros(2), np.zeros((1, 3)), np.array([["a", "b"]])):
         with refused("is not one of rows of this release: its columns are the", columns=2):
             frames.feature_values(coordinates, array, [0])
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-def test_gaps_of_a_regression_are_those_of_its_columns_and_none_of_the_constant(intercept: bool) -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(5.0, 1.0, (2_000, 2)).clip(0, 10)
-    table = pd.DataFrame({"x": x[:, 0], "y": x.mean(axis=1), "z": x[:, 1]})
-    for name, share in (("x", 0.2), ("y", 0.5)):
-        table.loc[rng.random(2_000) < share, name] = None
-    schema = dpm.Schema(*(dpm.Numeric(name, 0, 10, "available", fill=5) for name in "xyz"))
-    release = dpm.release(table, schema, rho=1e6, mechanism="gaussian", insecure_seed=0)
-    made = NormalEquations.of(release, Regressors.chosen(release, "y", ["z", "x"], intercept, None))
-    assert made is not None
-    assert made.gaps is not None
-    assert made.joint_gaps is not None
-    lead = int(intercept)
-    share_x, share_y = table.x.notna().mean(), table.y.notna().mean()
-    both = (table.x.notna() & table.y.notna()).mean()
-    gaps = [0.0] * lead + [0.0, 1 / share_x - 1, 1 / share_y - 1]
-    np.testing.assert_allclose(made.gaps, gaps, rtol=0.01)
-    joint = np.zeros((3 + lead, 3 + lead))
-    joint[-1, -2] = joint[-2, -1] = 1 / both - 1 / share_x - 1 / share_y + 1
-    off = ~np.eye(3 + lead, dtype=bool)
-    np.testing.assert_allclose(made.joint_gaps[off], joint[off], atol=0.01)
-    assert (made.sampling_shape - made.psd_gram)[-1, -1] > 0.0
 
 
 @pytest.mark.parametrize("constant", [True, False])

@@ -12,9 +12,8 @@ import pytest
 import scipy
 
 import dpmoments as dpm
-from dpmoments.analysis import classifiers
 from dpmoments.analysis.group_means import PresentRows
-from support.drawn_releases import planted, without_bisection
+from support.drawn_releases import without_bisection
 
 RULE: Any = "available"
 SCHEMA = dpm.Schema(
@@ -87,21 +86,6 @@ def test_without_noise_cross_tables_are_of_the_rows_that_have_both_values(seeds:
     assert np.log(upper / lower) / 2.0 == pytest.approx(woolf, rel=0.05)
 
 
-@pytest.mark.slow
-def test_noise_of_counts_and_sums_is_as_large_as_stated() -> None:
-    table, found, stated = people(3), [], 0.0
-    for seed in range(60):
-        release = dpm.release(table, SCHEMA, epsilon=4.0, mechanism="matrix-laplace", insecure_seed=seed)
-        present = PresentRows.of(release, 0, 4)
-        assert present is not None
-        total, covariance = present.totals(present.presence(0)[None], present.value(4, 3.0, 2.0)[None])
-        found.append(float(total[0]))
-        stated = float(covariance[0, 0])
-    # χ²: the sample variance of 60 draws over the stated one
-    low, high = scipy.stats.chi2.ppf([1e-4, 1.0 - 1e-4], 59) / 59
-    assert low < np.var(found, ddof=1) / stated < high
-
-
 @cache
 def _releases() -> list[dpm.MomentRelease]:
     """Return 100 releases of tables without any relation, 40 % of all values missing."""
@@ -169,56 +153,6 @@ def test_means_say_whether_they_are_repaired() -> None:
     first, second = (each.group_means("kind") for each in (release, as_released))
     assert not np.allclose(first.mean, second.mean)  # so that it has to be said
     np.testing.assert_array_equal(first.privacy_noise, second.privacy_noise)
-
-
-@cache
-def _classes() -> list[dpm.MomentRelease]:
-    """Return 50 releases of two features that are normal within the groups of two columns, 40 % of all values missing."""
-    schema = dpm.Schema(
-        dpm.Categorical("kind", ["a", "b", "c"], RULE),
-        dpm.Boolean("flag", RULE),
-        dpm.Numeric("x", 0, 10, RULE, fill=5),
-        dpm.Numeric("y", 0, 10, RULE, fill=5),
-    )
-    result = []
-    for seed in range(50):
-        rng = np.random.default_rng([5, seed])
-        kind = rng.choice(3, 2_000, p=[0.5, 0.3, 0.2])
-        rows = OF_KINDS[kind] + rng.standard_normal((2_000, 2)) @ np.linalg.cholesky(WITHIN).T
-        columns = {"kind": np.array(["a", "b", "c"])[kind], "flag": kind == 0, "x": rows[:, 0], "y": rows[:, 1]}
-        table = with_gaps(columns, rng)
-        result.append(dpm.release(table, schema, rho=4_000.0, mechanism="gaussian", insecure_seed=seed))
-    return result
-
-
-WITHIN, OF_KINDS = np.array([[0.5, 0.25], [0.25, 0.75]]), 5.0 + np.array([[0.0, 0.0], [0.7, 0.35], [0.35, -0.7]])
-
-
-def _squares_of_discriminants() -> float:
-    """Mean square of standardized errors of discriminant coefficients: by three groups, and by one against the others."""
-    priors = np.array([0.5, 0.3, 0.2])
-    apart = OF_KINDS - priors @ OF_KINDS
-    others = np.vstack([priors[1:] @ OF_KINDS[1:] / 0.5, OF_KINDS[0]])
-    between = (OF_KINDS[1:] - others[0]).T * (priors[1:] / 0.5) @ (OF_KINDS[1:] - others[0])
-    truth = apart @ np.linalg.inv(WITHIN), (others - others.mean(axis=0)) @ np.linalg.inv(WITHIN + 0.5 * between)
-    squares = []
-    for release in _classes():
-        for by, exact in zip(("kind", "flag"), truth, strict=True):
-            found = release.lda(by, ["x", "y"], shrinkage=0.0)
-            squares.append(((found.coef - exact) / found.standard_errors) ** 2)
-    return float(np.mean(np.concatenate(squares)))
-
-
-@pytest.mark.slow
-def test_errors_of_discriminants_allow_for_missing_values() -> None:
-    """Measured apart on 150 tables: 95 % intervals cover .956, and .88 if only the complete rows' errors are stated."""
-    assert 0.75 < _squares_of_discriminants() < 1.25
-    for before, after in (
-        ("gaps[0] * spread", "0.0 * spread"),
-        ("variance) @ gaps[1:]", "variance) @ (0.0 * gaps[1:])"),
-    ):
-        with planted(classifiers.CoefficientErrors._of_gaps, before, after):
-            assert _squares_of_discriminants() > 1.25
 
 
 def test_standardized_moments_know_rows_without_a_level() -> None:

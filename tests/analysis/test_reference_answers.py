@@ -11,13 +11,10 @@ library is involved. Of an answer every public number is compared: fields and pr
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import math
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -28,8 +25,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from numpy._core._multiarray_umath import __cpu_features__
-from threadpoolctl import threadpool_info
 
 import dpmoments as dpm
 from dpmoments.analysis import components as structure
@@ -47,7 +42,6 @@ from dpmoments.schema.derived import MissingIndicator
 from support.drawn_releases import drawn, nudged, planted, template
 from support.kept_answers import KeptAnswers
 from support.said import refused, warned
-from support.table_forms import SCHEMA, TABLE
 
 TOLERANCE = 1e-6
 """Relative: what is searched for is found to that."""
@@ -579,53 +573,6 @@ def test_a_search_that_ends_early_is_found() -> None:
         assert differences(answered(*name.split(": ")), [*before.values()])
 
 
-CORES = {"Nehalem": ["SSE42"], "Haswell": ["AVX2", "FMA3"], "SkylakeX": ["AVX512_SKX"]}
-"""Kernels of OpenBLAS, and what a processor needs for them."""
-
-
-def kernels() -> set[str]:
-    return {str(pool["architecture"]) for pool in threadpool_info() if pool["internal_api"] == "openblas"}
-
-
-def released_here() -> tuple[dict[str, str], dict[str, list[float]]]:
-    """Digests of what releases hold that is sums of integers, and the moments of all after the repair."""
-    raw, repaired = {}, {}
-    for name, options in {
-        "matrix-laplace": dict(epsilon=1.0),
-        "laplace": dict(epsilon=1.0),
-        "gaussian": dict(rho=0.5),
-        "gaussian, no mean": dict(rho=0.5, mean=False),
-    }.items():
-        made = dpm.release(TABLE, SCHEMA, mechanism=name.split(",")[0], insecure_seed=7, **options)
-        held = (made.noisy_count, made.noisy_sum, made.noisy_gram)
-        if name in ("laplace", "gaussian, no mean"):  # the others draw, or map what is drawn, in floating point
-            raw[name] = hashlib.sha256(b"".join(np.asarray(part, dtype=float).tobytes() for part in held)).hexdigest()
-        repaired[name] = np.ravel(made.gram if made.noisy_sum is None else [made.mean, *made.covariance]).tolist()
-    return raw, repaired
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("core", CORES)
-def test_every_processor_has_the_same_releases_and_answers(core: str) -> None:
-    if not (kernels() and all(__cpu_features__.get(feature) for feature in CORES[core])):
-        pytest.skip(f"this processor does not run the kernels of {core}")
-    tests = str(Path(__file__).parents[1])
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__, "compare"],
-        env=os.environ | {"OPENBLAS_CORETYPE": core, "PYTHONPATH": os.pathsep.join([tests, *sys.path])},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = json.loads(done.stdout)
-    assert found["kernels"] == [core]
-    assert found["differences"] == {}
-    raw, repaired = released_here()
-    assert found["raw"] == raw
-    for name, values in repaired.items():
-        np.testing.assert_allclose(found["repaired"][name], values, rtol=1e-9, atol=1e-9 * np.abs(values).max())
-
-
 def test_every_number_is_compared() -> None:
     """A planted fault in each of the numbers of one answer is found, and only there."""
     assert KEPT.answers.keys() == set(asked())
@@ -638,86 +585,62 @@ def test_every_number_is_compared() -> None:
             assert [line.split(": ")[0] for line in differences(changed, KEPT.answers[name])] == [path]
 
 
-REFUSED: Mapping[str, tuple[Callable[[Any], Any], type[Exception]]] = {
-    "a correlation is of two features: name two at least": (
-        lambda release: release.partial_correlation(["age"]),
-        ValueError,
-    ),
-    "a correlation is of two features: name two at least ": (
-        lambda release: release.correlations()[["age"]],
-        ValueError,
-    ),
-    "a graph is of two features: name two columns at least": (
-        lambda release: release.graphical_lasso(columns=["age"]),
-        ValueError,
-    ),
-    "that makes the groups: name another": (lambda release: release.group_means("employed", ["employed"]), ValueError),
-    "groups are a list of names, not one string": (
-        lambda release: release.t_test("age", "region", groups="north"),
-        TypeError,
-    ),
-    "' is not a column of this table of": (lambda _: counts_of_two().margin("kinds"), ValueError),
-    "a margin names a column twice": (lambda _: counts_of_two().margin("kind", "kind"), ValueError),
-    "a cross table is of two columns, and both are": (
-        lambda _: counts_of_two().cross_table("kind", "kind"),
-        ValueError,
-    ),
-    "targets: a regression has one": (lambda release: release.ols("income + age ~ employed"), ValueError),
-    "is a formula, which names its features: leave features=": (
+REFUSED: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("a correlation is of two features: name two at least", lambda release: release.partial_correlation(["age"])),
+    ("a correlation is of two features: name two at least ", lambda release: release.correlations()[["age"]]),
+    ("a graph is of two features: name two columns at least", lambda release: release.graphical_lasso(columns=["age"])),
+    ("that makes the groups: name another", lambda release: release.group_means("employed", ["employed"])),
+    ("groups are a list of names, not one string", lambda release: release.t_test("age", "region", groups="north")),
+    ("' is not a column of this table of", lambda _: counts_of_two().margin("kinds")),
+    ("a margin names a column twice", lambda _: counts_of_two().margin("kind", "kind")),
+    ("a cross table is of two columns, and both are", lambda _: counts_of_two().cross_table("kind", "kind")),
+    ("targets: a regression has one", lambda release: release.ols("income + age ~ employed")),
+    (
+        "is a formula, which names its features: leave features=",
         lambda release: release.ols("income ~ age", ["employed"]),
-        ValueError,
     ),
-    "the formula has no intercept (it ends in - 1 or + 0), and": (
+    (
+        "the formula has no intercept (it ends in - 1 or + 0), and",
         lambda release: release.ols("income ~ age - 1", intercept=True),
-        ValueError,
     ),
-    "is among the features: leave it out": (lambda release: release.ols("age", ["age"]), ValueError),
-    "reference is a list of features, or a mapping of column to": (
+    ("is among the features: leave it out", lambda release: release.ols("age", ["age"])),
+    (
+        "reference is a list of features, or a mapping of column to",
         lambda release: release.ols("income", reference="region=north"),
-        TypeError,
     ),
-    "is not a level of a categorical column of the release: give": (
+    (
+        "is not a level of a categorical column of the release: give",
         lambda release: release.ols("income", reference=["north"]),
-        ValueError,
     ),
-    "reference names two levels of": (
-        lambda release: release.ols("income", reference=["region=north", "region=east"]),
-        ValueError,
-    ),
-    "of which the regression does not have all levels: leave it": (
+    ("reference names two levels of", lambda release: release.ols("income", reference=["region=north", "region=east"])),
+    (
+        "of which the regression does not have all levels: leave it",
         lambda release: release.ols("income", ["age"], reference=["region=east"]),
-        ValueError,
     ),
-    "name at least one": (lambda release: release.ols("income", []), ValueError),
-    "are a list of names, not one string": (lambda release: release.ols("income", "age"), TypeError),
-    "a feature is named twice": (lambda release: release.ols("income", ["age", "age"]), ValueError),
-    "Unknown feature": (lambda release: release.ols("incom"), ValueError),
-    "is categorical, and one feature is needed": (lambda release: release.ols("region"), ValueError),
-    "There is no '": (lambda release: release.describe()["aged"], KeyError),
-    "divides each squared residual by a power of 1 less the": (
-        lambda release: release.ols("income", cov_type="HC3"),
-        ValueError,
-    ),
-    "use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release": (
+    ("name at least one", lambda release: release.ols("income", [])),
+    ("are a list of names, not one string", lambda release: release.ols("income", "age")),
+    ("a feature is named twice", lambda release: release.ols("income", ["age", "age"])),
+    ("Unknown feature", lambda release: release.ols("incom")),
+    ("is categorical, and one feature is needed", lambda release: release.ols("region")),
+    ("There is no '", lambda release: release.describe()["aged"]),
+    ("divides each squared residual by a power of 1 less the", lambda release: release.ols("income", cov_type="HC3")),
+    (
+        "use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release",
         lambda release: release.ols("income", cov_type="HC9"),
-        ValueError,
     ),
-    "moments about a center need the sum about it, else their": (
+    (
+        "moments about a center need the sum about it, else their",
         lambda release: replace(release, noisy_sum=None, center=np.zeros(8)),
-        ValueError,
     ),
-    "a sum of rows without their number makes no mean: release": (
-        lambda release: replace(release, noisy_count=None),
-        ValueError,
-    ),
-    "no count was released: under add_remove the number": (
+    ("a sum of rows without their number makes no mean: release", lambda release: replace(release, noisy_count=None)),
+    (
+        "no count was released: under add_remove the number",
         lambda release: replace(release, noisy_count=None, noisy_sum=None).n_rows,
-        ValueError,
     ),
-    "no mean was released": (lambda release: replace(release, noisy_sum=None).unit_ball_mean, ValueError),
-    "no mean was released ": (lambda release: replace(release, noisy_sum=None).unit_ball_covariance, ValueError),
-    "Unknown feature ": (lambda release: naive_bayes("g", {1: release, 2: release}, ["ages"]), ValueError),
-}
+    ("no mean was released", lambda release: replace(release, noisy_sum=None).unit_ball_mean),
+    ("no mean was released", lambda release: replace(release, noisy_sum=None).unit_ball_covariance),
+    ("Unknown feature", lambda release: naive_bayes("g", {1: release, 2: release}, ["ages"])),
+)
 
 
 def counts_of_two() -> CountTable:
@@ -725,8 +648,8 @@ def counts_of_two() -> CountTable:
 
 
 def test_requests_without_an_answer_are_refused() -> None:
-    for said, (ask, kind) in REFUSED.items():
-        with refused(said.strip(), kind):
+    for said, ask in REFUSED:
+        with refused(said, (ValueError, TypeError, KeyError)):
             ask(made_release("people"))
 
 
@@ -793,12 +716,5 @@ def write() -> None:
     KEPT.write({name: [*answered(*name.split(": ")).values()] for name in asked()}, separators=(",", ":"))
 
 
-def compare() -> None:
-    """Print what differs on this processor."""
-    raw, repaired = released_here()
-    found = {name: wrong for name in sorted(QUICK_NAMES) if (wrong := not_as_recorded(name))}
-    print(json.dumps({"kernels": sorted(kernels()), "raw": raw, "repaired": repaired, "differences": found}))
-
-
 if __name__ == "__main__":
-    compare() if sys.argv[1:] == ["compare"] else write()
+    write()

@@ -245,24 +245,6 @@ def registered(n_rows: int = 3_000, *, missing: str = "error") -> tuple[pd.DataF
     )
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("alpha", [0.002, "auto"])
-def test_predictions_of_ridge_do_not_depend_on_reference_levels(alpha: Any, intercept: bool) -> None:
-    frame, schema = registered()
-    for spent in (UNLIMITED, dict(epsilon=2.0, insecure_seed=3)):
-        release = dpm.release(frame, schema, **spent)  # type: ignore[arg-type]
-        fits = [
-            release.ridge("score", alpha=alpha, intercept=intercept, reference=reference)
-            for reference in ({"size": "small"}, {"size": "huge"}, {"size": "large"})
-        ]
-        fits += [release.ridge("score", alpha=alpha, reference={"kind": kind}) for kind in "ce" if intercept]
-        for fit in fits[1:]:
-            assert fit.alpha == pytest.approx(fits[0].alpha)
-            assert fit.features != fits[0].features
-            np.testing.assert_allclose(fit.predict(frame), fits[0].predict(frame), rtol=1e-6)
-
-
 def test_every_level_has_the_same_penalty() -> None:
     """scikit-learn's ridge on the encoded rows, with an indicator for every level."""
     frame, schema = registered()

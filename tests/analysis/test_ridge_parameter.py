@@ -15,7 +15,6 @@ import dpmoments as dpm
 from dpmoments.analysis import regression
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
 from support.noise_models import gaussian
-from support.said import refused
 
 pytestmark = pytest.mark.long
 
@@ -154,23 +153,6 @@ def test_it_falls_with_the_noise_and_the_fit_becomes_least_squares() -> None:
     np.testing.assert_allclose(fit.coefficients, exact, atol=1e-3)
 
 
-@pytest.mark.parametrize("repair", ["none", "auto"])
-def test_where_all_is_noise_the_coefficients_are_nearly_none(repair: str) -> None:
-    for seed in range(3):
-        release = release_of(rows_far_out(), epsilon=1e-4, repair=repair, insecure_seed=seed)
-        alpha = automatic_alpha(release, [0, 1, 2], 3, intercept=True)
-        assert 0.0 < alpha < math.inf
-        assert np.linalg.norm(release.ridge("x3", alpha=alpha).coefficients) < 0.05
-
-
-def test_a_target_without_variance_gives_no_coefficients() -> None:
-    covariance = moments(np.array([0.5, 0.5]), np.array([0.01, 0.01]))
-    covariance[2, 2] = 0.0
-    alpha = automatic_alpha(made_up(covariance), [0, 1], 2, intercept=True)
-    assert math.isfinite(alpha)
-    assert np.all(np.abs(covariance[:2, 2] / (0.01 + 2.0 * alpha)) < 1e-2)
-
-
 def test_without_noise_there_is_enough_for_levels_that_add_up_to_one() -> None:
     exact = np.array([[0.25, -0.25, 0.1], [-0.25, 0.25, -0.1], [0.1, -0.1, 1.0]])
     release = made_up(exact, 0.0)
@@ -192,26 +174,3 @@ def test_without_a_law_the_noise_is_taken_for_that_of_the_whole_matrix(delta: fl
     # A Gaussian release is calibrated to (ε, δ) itself, which takes less noise than its ρ.
     assert found == pytest.approx(law, rel=1e-6) if not delta else law < found < 2.0 * law
     assert automatic_alpha(replace(release, noise_model=None), [0, 1], 3, intercept=False) > 0.0
-
-
-def test_rows_without_a_bound_set_the_scale_of_noise_without_a_law() -> None:
-    rows = np.random.default_rng(0).normal(size=(5000, 5))
-    alphas = []
-    for unit in (1.0, 8.0):
-        release = dpm.release(
-            unit * rows, dpm.Schema.unbounded(5), epsilon=1.0, delta=1e-6, insecure_seed=0, neighbors="replace_one",
-            mechanism=dpm.mechanisms.CoinPress(eigenvalue_bounds=(0.25 * unit**2, 4.0 * unit**2), mean_radius=10.0 * unit),
-        )  # fmt: skip
-        assert release.noise.caveats
-        alphas.append(automatic_alpha(release, [0, 1, 2, 3], 4, intercept=True))
-    assert alphas[1] / alphas[0] == pytest.approx(64.0, rel=0.2)
-
-
-def test_what_the_release_lacks_is_refused() -> None:
-    rows = rows_far_out()
-    without_mean = release_of(rows, epsilon=1.0, mean=False, neighbors="replace_one", insecure_seed=0)
-    assert automatic_alpha(without_mean, [0], 3, intercept=False) > 0.0
-    with refused("no mean was released"):
-        automatic_alpha(without_mean, [0], 3, intercept=True)
-    with refused("no count was released: under add_remove the number"):
-        automatic_alpha(release_of(rows, epsilon=1.0, mean=False, insecure_seed=0), [0], 3, intercept=False)

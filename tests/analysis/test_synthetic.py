@@ -74,14 +74,6 @@ def test_moments_of_the_rows_are_those_of_the_release(released: dpm.MomentReleas
     off = (covariance - released.covariance) / np.outer(deviations, deviations)
     assert np.abs(off).max() < 0.12  # of membership and the code that only members have; processors differ by .01
     assert np.sqrt(np.mean(off**2)) < 0.02
-    # what the check would find: columns drawn without regard to one another
-    assert np.sqrt(np.mean((released.covariance / np.outer(deviations, deviations) * across()) ** 2)) > 0.1
-
-
-def across() -> np.ndarray:
-    """1 where two features are of different columns."""
-    column = np.repeat(np.arange(5), [len(one.feature_names) for one in SCHEMA.columns])
-    return (column[:, None] != column[None, :]).astype(float)
 
 
 def test_correlations_that_are_not_calibrated_are_found(
@@ -175,22 +167,18 @@ def test_rows_of_coordinates_are_within_their_ball_and_rough_scales_are_normal()
     np.testing.assert_allclose(np.cov(rows.T), release.covariance, rtol=0.1, atol=10.0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (dict(n_rows=0), "must be a whole number"),
-        (dict(n_rows=2.5), "must be a whole number"),
-        (dict(n_rows=True), "must be a whole number"),
-        (dict(n_rows=3, seed=-1), "must be a whole number"),
-        (dict(n_rows=3, seed=None), "must be a whole number"),
-        (dict(n_rows=3, format="csv"), ": use '"),
-    ],
-)
-def test_arguments_that_cannot_be_are_refused(
-    released: dpm.MomentRelease, arguments: dict[str, Any], code: str
-) -> None:
-    with refused(code):
-        released.synthetic(**arguments)
+def test_arguments_that_cannot_be_are_refused(released: dpm.MomentRelease) -> None:
+    for arguments in (
+        dict(n_rows=0),
+        dict(n_rows=2.5),
+        dict(n_rows=True),
+        dict(n_rows=3, seed=-1),
+        dict(n_rows=3, seed=None),
+    ):
+        with refused("must be a whole number"):
+            released.synthetic(**arguments)  # type: ignore[arg-type]
+    with refused(": use '"):
+        released.synthetic(3, format="csv")  # type: ignore[call-overload]
 
 
 def test_a_release_without_a_mean_is_refused(released: dpm.MomentRelease) -> None:
@@ -207,25 +195,6 @@ def test_without_pandas_there_is_arrow(released: dpm.MomentRelease, monkeypatch:
     with refused("pandas is not installed: install it, or use format='arrow'", ImportError):
         released.synthetic(3)
     assert released.synthetic(3, format="arrow").num_rows == 3
-
-
-@pytest.mark.slow
-def test_the_command_line_writes_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["north", "south", "east"]))
-    dpm.release(people(500), flags, epsilon=1.0, output=tmp_path / "people.json", insecure_seed=0)
-    for name, read in (("rows.csv", pa_csv.read_csv), ("rows.parquet", pq.read_table)):
-        assert main(["synthetic", str(tmp_path / "people.json"), "-n", "20", "-o", str(tmp_path / name)]) == 0
-        said = capsys.readouterr()
-        assert "20 synthetic rows of 2 columns" in " ".join(said.out.split())
-        assert "NOT PRIVATE" in said.err
-        table = read(tmp_path / name)
-        assert (table.num_rows, table.column_names) == (20, ["age", "region"])
-    assert main(["synthetic", str(tmp_path / "people.json"), "-n", "20", "-o", str(tmp_path / "rows.csv")]) == 1
-    assert main(["synthetic", str(tmp_path / "people.json"), "-n", "20", "-o", str(tmp_path / "rows.xls")]) == 1
-    assert "does not end in .parquet, .csv or .tsv" in capsys.readouterr().err
-    assert main(["synthetic", str(tmp_path / "people.json"), "-n", "0", "-o", str(tmp_path / "b.csv")]) == 2
-    dpm.release_mean(people(500), SCHEMA, rho=0.5, output=tmp_path / "mean.json")
-    assert main(["synthetic", str(tmp_path / "mean.json"), "-n", "20", "-o", str(tmp_path / "b.csv")]) == 1
 
 
 FORMULAS = ["=1+1", "+a", "-b", "@c", "'=1+1", "''", "plain", "a=b"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import pickle
 import re
@@ -259,6 +258,7 @@ def test_a_ledger_is_the_same_ledger_wherever_its_copy_is(ledger: dpm.Ledger) ->
         pickle.loads(written).account("people")
 
 
+@pytest.mark.long(sets=2)
 @every_estimator
 def test_without_a_ledger_there_is_one_fit_for_all_copies(name: str) -> None:
     model, data = made(name, epsilon=1.0, mechanism="laplace")
@@ -343,14 +343,7 @@ def test_a_copy_in_another_process_needs_a_ledger(identity: str, monkeypatch: py
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # joblib forks
-@pytest.mark.parametrize(
-    "backend",
-    [
-        "multiprocessing",
-        pytest.param("loky", marks=pytest.mark.slow),
-        pytest.param("threading", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("backend", ["multiprocessing", "loky", "threading"])
 def test_cross_validation_spends_for_each_fit_or_not_at_all(ledger: dpm.Ledger, backend: str) -> None:
     """In processes of joblib and in this one; three folds, two parameters, and the refit are seven fits."""
     with parallel_config(backend=backend, n_jobs=2):
@@ -533,7 +526,7 @@ def test_pipelines_and_named_outputs() -> None:
     assert wards.get_feature_names_out().tolist() == ["dplineardiscriminant0", "dplineardiscriminant1"]
 
 
-@pytest.mark.long(sets=3)
+@pytest.mark.long(sets=1)
 @every_estimator
 def test_a_pickled_fit_is_the_same_fit(name: str) -> None:
     model, data = made(name, epsilon=1.0)
@@ -636,18 +629,6 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "least squares" in printed
     assert "dppca0" in printed
     assert re.search(r"^(2\.0|1\.9{9,}\d*)$", printed, re.M)  # what OpenDP's PCA(epsilon=1) states of itself
-
-
-@pytest.mark.slow
-def test_the_library_alone_imports_no_scikit_learn() -> None:
-    package = Path(dpm.__file__).parent
-    for path in package.rglob("*.py"):
-        if path.is_relative_to(package / "estimators"):
-            continue
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not [name for name in names if name.startswith(("sklearn", "dpmoments.estimators"))], path
 
 
 @pytest.mark.parametrize("of", [np.array, list])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -24,9 +22,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
-from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, UNCLEAR
 from dpmoments.plots.canvas import CERTAIN, OPPOSITE
-from dpmoments.plots.pictures import draw_spectrum, relations
+from dpmoments.plots.pictures import relations
 
 PICTURES: dict[str, Callable[[Any, Axes | None], Axes]] = {
     "correlation": lambda plot, ax: plot.correlation(ax=ax),
@@ -92,43 +89,6 @@ def words_beside(ax: Axes) -> dict[str, str]:
     }
 
 
-def marks(ax: Axes) -> dict[str, set[tuple[int, int]]]:
-    """Cells by what is drawn in them, as column and row."""
-    found: dict[str, set[tuple[int, int]]] = {}
-    for each in ax.patches:
-        if each.get_gid():
-            x, y = each.get_extents().transformed(ax.transData.inverted()).get_points().mean(axis=0)
-            found.setdefault(each.get_gid(), set()).add((round(x), round(y)))
-    for each in ax.lines:
-        found.setdefault(each.get_gid(), set()).add((round(each.get_xdata()[0]), round(each.get_ydata()[0])))
-    return found
-
-
-@pytest.mark.parametrize("kind", ["moments", "few rows", "pooled", "coinpress"])
-def test_ink_is_for_relations_that_hold_among_all(kind: str) -> None:
-    release = release_of(kind)
-    found = release.correlations()
-    columns = [*dict.fromkeys(found.columns_of_features)]
-    of, holds = np.array(found.columns_of_features), found.holds_among_all
-    expected: dict[str, set[tuple[int, int]]] = {}
-    for y, later in enumerate(columns):
-        for x, earlier in enumerate(columns[:y]):
-            block = np.ix_(of == later, of == earlier)
-            said = [word for word in np.array(found.verdict, dtype=object)[block].ravel() if word]
-            if not said:
-                continue
-            strongest = max(found.correlation[block][holds[block]], key=abs, default=0.0)
-            mark = "together" if strongest > 0.0 else "opposite" if strongest < 0.0 else "not clear"
-            if set(said) <= {NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS}:
-                mark = "no number"
-            expected.setdefault(mark, set()).add((x, y))
-    ax = release.plot.correlation(ax=Figure().subplots())
-    assert marks(ax) == expected
-    clear = len(expected.get("together", ())) + len(expected.get("opposite", ()))
-    pairs = sum(map(len, expected.values()))
-    assert ax.get_title(loc="left").replace("\n", " ") == f"{clear} of {pairs} pairs of columns are clearly related"
-
-
 def test_findings_are_sorted_by_strength_and_one_for_each_two_columns() -> None:
     """Also where the strongest pair holds by itself only, or has no number."""
     release = release_of("moments")
@@ -158,35 +118,6 @@ def test_a_picture_of_nothing_but_noise_says_so_in_words() -> None:
         assert "nan" not in said
 
 
-@pytest.mark.long
-def test_the_spectrum_is_hollow_below_the_floor() -> None:
-    for kind in ("moments", "few rows", "as told before repair"):
-        release = release_of("moments" if kind not in KINDS else kind)
-        found = release.pca(scaling="bounds")
-        ax = release.plot.spectrum(ax=Figure().subplots())
-        if kind not in KINDS:
-            found = replace(found, noisy_variance=found.noisy_variance[::-1])
-            assert (found.is_noise != (found.explained_variance <= found.noise_edge)).any()
-            ax = draw_spectrum(found, Figure().subplots())
-        for points in (line for line in ax.lines if line.get_marker() == "o"):
-            floor_there = found.noise_edge[points.get_xdata().astype(int) - 1]
-            above = points.get_ydata() > floor_there
-            assert not above.any() if points.get_markerfacecolor() == "white" else above.all()
-        (hollow,) = [line for line in ax.lines if line.get_label() == NOT_CLEAR_NOISE]
-        assert hollow.get_xdata().tolist() == (1 + np.flatnonzero(found.is_noise)).tolist()
-        assert hollow.get_markerfacecolor() == "white"
-        certain = [each.lines[0].get_xdata().tolist() for each in ax.containers]
-        assert certain == ([(1 + np.flatnonzero(~found.is_noise)).tolist()] if (~found.is_noise).any() else [])
-        (floor,) = [patch for patch in ax.patches if "noise floor" in patch.get_label()]
-        np.testing.assert_allclose(floor.get_data().values, found.noise_edge)
-        edges = found.noise_edge[(found.noise_edge > 0.0) & np.isfinite(found.noise_edge)]
-        clear = found.explained_variance[~found.is_noise & (found.explained_variance > 0.0)]
-        least = np.concatenate([edges, clear]).min()
-        np.testing.assert_allclose(ax.get_ylim()[0], 0.8 * least / 10.0**1.5)
-        title = ax.get_title(loc="left")
-        assert f"{(~found.is_noise).sum()} of {len(found.is_noise)} are above" in title.replace("\n", " ")
-
-
 def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
     """No component between two, and no word on cells that are not hatched."""
     table = pa.table({"a": np.random.default_rng(0).random(4_000)})
@@ -194,41 +125,6 @@ def test_pictures_of_one_feature_say_nothing_that_is_not_there() -> None:
     ax = release.plot.spectrum(ax=Figure().subplots())
     left, right = ax.get_xlim()
     assert [tick for tick in ax.get_xticks() if left <= tick <= right] == [1.0]
-
-
-@pytest.mark.slow
-def test_a_legend_stays_within_its_picture() -> None:
-    for release in (release_of("unit ball"), release_of("few rows")):
-        figure = release.plot.spectrum().figure
-        figure.canvas.draw()
-        legend = figure.axes[0].get_legend().get_window_extent()
-        assert legend.x1 <= figure.bbox.x1
-        plt.close(figure)
-
-
-@pytest.mark.parametrize("kind", ["moments", "few rows", "coinpress"])
-def test_coefficients_that_noise_decides_are_hollow_and_said_to_be(kind: str) -> None:
-    release = release_of(kind)
-    target = release.feature_names[1]
-    fit = release.ols(target)
-    verdict = fit.verdict[1:] if fit.with_intercept else fit.verdict
-    ax = release.plot.coefficients(target, ax=Figure().subplots())
-    verdict = [
-        "" if holds else said if said in UNCLEAR else "clear only by itself"
-        for said, holds in zip(verdict, fit.holds_among_all[-len(fit.features) :], strict=True)
-    ]
-    beside = words_beside(ax)
-    for name, said in zip(fit.features, verdict, strict=True):
-        assert beside[name].endswith(said)
-        assert any(word in beside[name] for word in (*UNCLEAR, "only by itself")) == bool(said)
-    dots = {line.get_ydata()[0]: line for line in ax.lines if line.get_marker() in "os"}
-    for place, said in enumerate(verdict):
-        if place in dots:  # others are beyond the axes, and an arrow points to them
-            assert (dots[place].get_markerfacecolor() == "white") == bool(said)
-    spread = dict(zip(release.feature_names, release.describe().standard_deviation, strict=True))
-    for place, name in enumerate(fit.features):
-        if place in dots and not verdict[place]:
-            np.testing.assert_allclose(dots[place].get_xdata()[0], fit.coefficients[place] * spread[name])
 
 
 def test_groups_of_which_nothing_can_be_said_are_named_and_not_drawn() -> None:
@@ -243,16 +139,6 @@ def test_groups_of_which_nothing_can_be_said_are_named_and_not_drawn() -> None:
         said = ax.texts[-1].get_text().replace("\n", " ")
         assert all(name in said for name, lost in zip(names, wide, strict=True) if lost)
         assert ("Not drawn" in said) == wide.any() == (kind == "few rows")
-
-
-@pytest.mark.parametrize(
-    "changed", [{"steps": []}, {"steps": [{}]}, {"steps": 3}, {"steps": [{"center": ["$"] * 3}]}, {"steps": [None]}]
-)
-def test_steps_of_a_forged_file_are_refused(changed: dict[str, Any]) -> None:
-    release = release_of("mean")
-    forged = dpm.MeanRelease.from_dict(release.to_dict() | {"diagnostics": dict(release.diagnostics) | changed})
-    with refused("cannot plot steps: the diagnostics contain impossible"):
-        forged.plot.steps(ax=Figure().subplots())
 
 
 def test_a_forecast_without_correlations_is_not_drawn() -> None:
@@ -324,7 +210,6 @@ def test_letters_that_no_font_here_has_are_told_apart(monkeypatch: pytest.Monkey
     monkeypatch.setattr("dpmoments.plots.canvas._families_with", lambda _: ())
     plot = unusual().plot
     pictures = {
-        "correlation": plot.correlation(ax=Figure().subplots()),
         "coefficients": plot.coefficients(UNUSUAL[1], ax=Figure().subplots()),
         "groups": plot.groups("組", UNUSUAL[0], ax=Figure().subplots()),
     }
@@ -355,7 +240,7 @@ def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> Non
     settings, backend = dict(mpl.rcParams), mpl.get_backend()
     plt.close("all")
     release = release_of("moments")
-    for picture in ("correlation", "findings", "spectrum", "coefficients", "groups"):
+    for picture in ("findings", "spectrum"):
         ax = PICTURES[picture](release.plot, None)
         assert plt.get_fignums() == [ax.figure.number], picture
         assert plt.gcf() is ax.figure
@@ -367,13 +252,6 @@ def test_a_picture_without_axes_makes_one_figure_and_changes_no_setting() -> Non
     assert plt.get_fignums() == []
     assert dict(mpl.rcParams) == settings
     assert mpl.get_backend() == backend
-
-
-def test_importing_the_library_does_not_import_matplotlib() -> None:
-    code = (
-        "import sys, dpmoments; sys.exit(any(name.split('.')[0] in ('matplotlib', 'jinja2') for name in sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -402,52 +280,12 @@ def test_cards_escape_names() -> None:
     assert "&lt;b&gt;" in groups._repr_html_()
 
 
-# Order, size and captions -------------------------------------------------------------------------------------------------------
-
-
-def labels_of(ax: Axes) -> list[str]:
-    return [label.get_text() for label in ax.get_yticklabels()]
-
-
-def captions_of(ax: Axes) -> list[str]:
-    return [text.get_text() for text in ax.texts if text.get_gid() == "caption"]
-
-
-@pytest.mark.long
-def test_pictures_are_sorted_on_request() -> None:
+def test_orders_that_there_are_not_are_refused() -> None:
     release = release_of("moments")
-    plain, sized, clear = (
-        release.plot.coefficients("income", method="ols", sort=sort) for sort in ("fit", "size", "p")
-    )
-    assert sorted(labels_of(plain)) == sorted(labels_of(sized)) == sorted(labels_of(clear))
-    fit, spread = release.ols("income"), release.describe().to_pandas()["standard_deviation"]
-    effects = np.nan_to_num(fit.params[1:] * spread[list(fit.features)]).__abs__()
-    assert labels_of(sized)[0] == fit.features[int(np.argmax(effects))]
-    assert labels_of(clear)[0] == fit.features[int(np.argmin(fit.p_values))]
-    means = release.group_means("region", of=["income"])
-    largest = means.groups[int(np.argmax(means.mean[0]))].removeprefix("region=")
-    assert labels_of(release.plot.groups("region", "income", sort="mean"))[0].startswith(largest)
     for draw in (
         lambda: release.plot.coefficients("income", sort="name"),
         lambda: release.plot.groups("region", "income", sort="name"),
     ):
         with refused(("use 'fit', 'size' or 'p'", "use 'mean', 'schema' or 'rows'"), sort="name"):
             draw()
-    plt.close("all")
-
-
-@pytest.mark.long
-def test_estimates_lie_in_their_bars() -> None:
-    for kind in ("moments", "few rows"):
-        release = release_of(kind)
-        names = release.schema.names
-        for ax in (release.plot.coefficients(names[-1]), release.plot.groups("region", "income")):
-            dots = {line.get_ydata()[0]: line.get_xdata()[0] for line in ax.lines if line.get_marker() in "os"}
-            bars = {
-                line.get_ydata()[0]: line.get_xdata()
-                for line in ax.lines
-                if len(line.get_xdata()) == 2 and len(set(line.get_ydata())) == 1
-            }
-            for row, dot in dots.items():
-                assert bars[row][0] <= dot <= bars[row][1]
     plt.close("all")

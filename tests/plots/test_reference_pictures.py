@@ -3,9 +3,9 @@
     python tests/plots/test_reference_pictures.py
 
 writes it again: read the difference. That a picture shows the printed numbers is shown elsewhere
-(``test_drawn_numbers.py``); here it is shown that it stays. Kept are data, colors, marks, texts, ticks and limits, not sizes nor
-places of letters. A release has the noise law of some mechanism and moments of fixed rows plus one fixed draw of that law: no
-sampler of the library is involved.
+(``tests/contracts/test_pictures.py``); here it is shown that it stays. Kept are data, colors, marks, texts, ticks and limits,
+not sizes nor places of letters. A release has the noise law of some mechanism and moments of fixed rows plus one fixed draw of
+that law: no sampler of the library is involved.
 """
 
 from __future__ import annotations

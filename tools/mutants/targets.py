@@ -294,10 +294,10 @@ TESTS = {
     "analysis/available_cases": ("available_cases", "available_release", "present_rows"),
     "planning/": ("forecast_units", "forecasts_and_releases", "forecast", "ways", "planner"),
     "planning/forecast": ("forecast_units", "counts_release", "forecast_mean", "forecast"),
-    "planning/forecast_table": ("reference_pictures", "drawn_numbers", "plots", "forecast_units"),
+    "planning/forecast_table": ("reference_pictures", "plots", "forecast_units"),
     "planning/typical_table": ("typical_table", "forecast_units"),
     "planning/ways": ("ways",),
-    "plots/": ("parts_of_pictures", "reference_pictures", "drawn_numbers", "plots"),
+    "plots/": ("parts_of_pictures", "reference_pictures", "plots", "pictures"),
     "releases/pooling": ("pooling", "available_release", "coverage"),
 }
 
