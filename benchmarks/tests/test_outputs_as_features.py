@@ -162,10 +162,10 @@ def test_kept_means_of_the_additive_noise_are_those_of_a_wishart_matrix() -> Non
 def test_baselines_without_privacy_have_their_exact_laws() -> None:
     """Along any axis r·Wishart/Σ is χ²_r, and Σ⁻¹ over the inverse of the posterior draw's is χ²_ν."""
     rng, gram = np.random.default_rng(2), np.array([[2.0, 0.6], [0.6, 1.0]])
-    drawn = [projection_without_a_ridge(gram, 7, rng)[0, 0] * 7 / gram[0, 0] for _ in range(600)]
+    drawn = [projection_without_a_ridge(gram, 7, rng)[0, 0] * 7 / gram[0, 0] for _ in range(1200)]
     assert stats.kstest(drawn, stats.chi2(7).cdf).pvalue > 0.01
     precision = np.linalg.inv(gram)
-    posterior = [np.linalg.inv(posterior_without_a_ridge(gram, 7, rng))[0, 0] / precision[0, 0] for _ in range(600)]
+    posterior = [np.linalg.inv(posterior_without_a_ridge(gram, 7, rng))[0, 0] / precision[0, 0] for _ in range(1200)]
     assert stats.kstest(posterior, stats.chi2(7).cdf).pvalue > 0.01
     assert stats.kstest(drawn, stats.chi2(8).cdf).pvalue < 1e-6
     assert stats.kstest(posterior, stats.chi2(6).cdf).pvalue < 1e-6

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.practice.comparison.contenders import BEFORE, NOW, Cell, Contender
+from benchmarks.practice.comparison.contenders import BEFORE, Cell, Contender
 from benchmarks.practice.comparison.errors import CAP, RIDGE, Truth, correlations
-from benchmarks.practice.default_errors import OwnMoments, collection, gains, measured, report, update
+from benchmarks.practice.default_errors import OwnMoments, collection, measured
 from benchmarks.practice.tables import TABLES, Entry, chosen, made
 
 import dpmoments as dpm
@@ -101,17 +100,6 @@ def test_before_takes_the_least_expected_error_and_spends_no_delta_in_vain() -> 
     assert (options["mechanism"].name, options["delta"], options["neighbors"]) == ("gaussian", 1e-3, "replace_one")
 
 
-def test_contenders_by_name() -> None:
-    assert Contender("gaussian").options(SCHEMA, 400, CELL) is None  # it needs a δ
-    options = Contender("gaussian/shrink").options(SCHEMA, 400, Cell(1.0, 1e-9, "add_remove"))
-    assert options is not None
-    assert options["repair"] == "shrink"
-    assert set(Contender(NOW).options(SCHEMA, 400, CELL) or ()) == {"epsilon", "delta", "neighbors"}
-    for wrong in ("gauss", "gaussian/shrunk"):
-        with pytest.raises(ValueError):
-            Contender(wrong)
-
-
 def test_the_default_has_no_error_without_noise_and_a_plain_one_with_it() -> None:
     (entry,) = collection(names=["airfoil"])
     (exact,), (noisy,) = (list(measured(entry, [(epsilon, 0.0)], 1)) for epsilon in (1e7, 1.0))
@@ -139,21 +127,6 @@ def test_errors_of_the_default_are_in_standard_deviations_and_of_different_colum
     of_others = [rows[:, [0, 2]], np.ones((400, 1))]
     residuals = np.linalg.lstsq(np.hstack(of_others), rows[:, 1], rcond=None)[1][0]
     assert own.excess(line) == pytest.approx(1.0 - residuals / 400 / covariance[1, 1])
-
-
-def test_gains_of_the_default_are_over_seeds_and_lows_are_named(tmp_path: Path) -> None:
-    about = {"table": "t", "kind": "numbers", "n": 5_000, "epsilon": 1.0, "delta": 0.0}
-    errors = ("correlations", "means", "sds", "coverage", "ridge", "first_ridge", "release_mean", "box")
-    frames = []
-    for values in ((0.3, 0.5), (0.7, 0.9)):
-        rows = [about | {"seed": seed} | dict.fromkeys(errors, value) for seed, value in enumerate(values)]
-        for _ in range(2):  # the rows of a table are replaced
-            update(tmp_path / "errors.csv", rows)
-        frames.append(pd.read_csv(tmp_path / "errors.csv"))
-    found = gains(frames[0], frames[1], "means")
-    assert found["gain"].tolist() == pytest.approx([0.5])
-    assert any(line.startswith("- means of t (1, 0): 0.50") for line in report(*frames, None))
-    assert not any("t (1, 0): 2.00" in line and line.startswith("-") for line in report(*frames[::-1], None))
 
 
 def small_tables() -> Iterator[Entry]:

@@ -100,9 +100,8 @@ def test_numbers_that_are_noise_are_called_noise() -> None:
         assert "too-few-rows" in str(getattr(release, name)(**arguments)), name
 
 
-@pytest.mark.parametrize("mechanism", ["kapralov-talwar", "iterative-eigenvectors", "johnson-lindenstrauss"])
-def test_a_law_that_is_linearized_is_asked_and_the_answers_say_so(mechanism: str) -> None:
-    release = released(mechanism=mechanism, **(dict(delta=1e-6) if mechanism == "johnson-lindenstrauss" else {}))
+def test_a_law_that_is_linearized_is_asked_and_the_answers_say_so() -> None:
+    release = released(mechanism="iterative-eigenvectors")
     assert release.noise is not None
     assert np.isfinite(release.describe().mean_noise).all()
     assert release.graphical_lasso().feature_names
@@ -110,23 +109,6 @@ def test_a_law_that_is_linearized_is_asked_and_the_answers_say_so(mechanism: str
         answer = str(getattr(release, name)(**arguments))
         assert "noise unknown" not in answer, name
         assert "linearized" in answer, name
-
-
-def test_without_a_noise_law_the_noise_is_unknown() -> None:
-    padded = dpm.mechanisms.JohnsonLindenstrauss(subtract_padding=False)  # a bias that is left in is no noise
-    release = released(mechanism=padded, delta=1e-6)
-    assert release.noise is None
-    assert "noise unknown" in str(release.describe())
-    for name, arguments in ASKED:
-        answer = getattr(release, name)(**arguments)
-        assert "noise unknown" in str(answer), name
-        assert "not clear" not in str(answer) or name == "lda", name
-        json.dumps(answer.to_dict(), allow_nan=False)
-    assert "noise unknown" in str(release.pca())
-    assert np.isnan(release.pca().conf_int()).all()
-    with refused("the noise is unknown here: give a number"):
-        release.graphical_lasso()
-    assert release.graphical_lasso(0.1).feature_names
 
 
 def test_a_level_is_a_confidence() -> None:
@@ -336,28 +318,6 @@ def test_a_column_of_two_levels_is_one_feature() -> None:
     assert one == pytest.approx(-other)
     # 10 columns of one feature, and 7 degrees of freedom
     assert release.correlations().comparisons[1].sum() == pytest.approx(10 * 9 / 2 + 10 * 7)
-
-
-def points_of(budgets: list[float], seeds: int) -> int:
-    """Intervals of means that are points, though the release is noisy."""
-    rng, found = np.random.default_rng(0), 0
-    table = pa.table({"g": rng.choice([*"abcde"], 200), "y": rng.exponential(2.0, 200).clip(0.0, 1_000.0)})
-    schema = dpm.Schema(dpm.Categorical("g", [*"abcde"]), dpm.Numeric("y", 0, 1_000))
-    for epsilon in budgets:
-        for seed in range(seeds):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                release = dpm.release(table, schema, epsilon=epsilon, mechanism="laplace", insecure_seed=seed)
-            means, ends = release.group_means("g", ["y"]), release.describe().conf_int()
-            found += int((means.lower >= means.upper).sum() + (ends[:, 0] >= ends[:, 1]).sum())
-    return found
-
-
-@pytest.mark.slow
-def test_an_interval_at_a_bound_is_no_point() -> None:
-    assert points_of([0.1, 1.0, 10.0], 8) == 0
-    with planted(confidence.within_bounds, "np.maximum(upper, least + half)", "upper"):
-        assert points_of([0.1, 1.0, 10.0], 8) > 0
 
 
 def test_a_group_that_noise_hides_leaves_the_means_of_the_others_of_a_column_without_bounds() -> None:

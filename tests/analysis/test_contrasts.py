@@ -244,18 +244,6 @@ def test_a_covariance_matrix_needs_the_delta_method() -> None:
         noisy().cov_params()
 
 
-def test_summaries_are_text_html_and_latex() -> None:
-    summary = exact().summary()
-    assert isinstance(summary, str)
-    assert summary == summary.as_text() == str(exact())
-    assert summary.as_html() == exact()._repr_html_() == summary._repr_html_()
-    latex = summary.as_latex()
-    assert r"\begin{tabular}{lrrrrrrrrr}" not in latex.splitlines()[0]
-    assert r"hours-per-week" in latex
-    assert latex.count(r"\\") == len(exact().names) + 1
-    assert "95\\%" in latex
-
-
 def test_labels_say_signs_factors_and_values() -> None:
     names = ["(intercept)", "age", "size"]
     for given, label in (

@@ -11,33 +11,7 @@ import pyarrow as pa
 import pytest
 
 import dpmoments as dpm
-from contracts.analyses import FEATURES, released
-from dpmoments.analysis.answers import rounded
-
-
-def described(**options: Any) -> Any:
-    return released(**(dict(epsilon=1.0, repair="auto") | options)).describe()
-
-
-def test_with_mean_and_count() -> None:
-    release = released(epsilon=1.0, repair="auto", mechanism="matrix-laplace")
-    found = release.describe()
-    assert release.noise is not None
-    assert found.feature_names == FEATURES
-    assert not found.count_is_public
-    assert found.count_noise == np.sqrt(release.noise.count_variance)
-    assert found.rows_text == f"{release.n_rows:,} ± {rounded(found.count_noise, found.count_noise)}"
-    np.testing.assert_array_equal(found.standard_deviation, np.sqrt(np.diag(release.covariance)))
-    assert found.root_mean_square is None
-    assert "root_mean_square" not in found.to_dict()
-    head, *rows = found.table()
-    assert head == ("feature", "mean", "± noise", "standard deviation", "± noise")
-    assert [row[0] for row in rows] == list(FEATURES)
-    lines = found.summary().splitlines()
-    assert lines[0] == f"rows: {found.rows_text}"
-    assert lines[len(FEATURES) + 3 :] == ([found.warning] if found.warning else [])
-    assert len({len(line) for line in lines[1 : len(FEATURES) + 2]}) == 1  # the columns are aligned
-    assert lines[len(FEATURES) + 2].startswith("± noise")
+from contracts.analyses import released
 
 
 def test_a_card_cuts_long_names_of_features() -> None:
@@ -46,15 +20,6 @@ def test_a_card_cuts_long_names_of_features() -> None:
     card = release._repr_html_()
     assert f">{name[:47]}…</td>" in card
     assert f"{name}</td>" not in card
-
-
-def test_without_a_law_of_the_noise() -> None:
-    biased = dpm.mechanisms.JohnsonLindenstrauss(subtract_padding=False)
-    found = described(mechanism=biased, delta=1e-6)
-    assert found.count_noise is None
-    assert found.rows_text.endswith("(noisy)")
-    assert np.isfinite(found.mean).all()
-    assert np.isnan(found.mean_noise).all()
 
 
 def test_a_negative_variance_has_no_root() -> None:

@@ -48,16 +48,6 @@ def test_covariance_and_correlation_are_frames_by_name() -> None:
     assert RELEASE.covariance_frame().loc["age", "income"] == RELEASE.covariance[0, 1]
 
 
-def test_a_description_of_some_columns_is_a_part_of_that_of_all() -> None:
-    whole, named = RELEASE.describe(), RELEASE.describe(["region", "age"])
-    assert named.feature_names == ("age", "region=north", "region=south", "region=east")
-    lines = str(whole).splitlines()
-    assert [line.split() for line in str(named).splitlines()[2:6]] == [lines[i].split() for i in (2, 4, 5, 6)]
-    assert whole["income"].feature_names == ("income",)
-    assert whole[["income", "age"]].mean.tolist() == whole.mean[[1, 0]].tolist()
-    np.testing.assert_array_equal(whole[["income", "age"]].conf_int(), whole.conf_int()[[1, 0]])
-
-
 def test_a_close_name_is_suggested() -> None:
     for ask in (
         lambda: RELEASE.describe(["incom"]),

@@ -587,7 +587,7 @@ def test_every_number_is_compared() -> None:
 
 REFUSED: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("a correlation is of two features: name two at least", lambda release: release.partial_correlation(["age"])),
-    ("a correlation is of two features: name two at least ", lambda release: release.correlations()[["age"]]),
+    ("a correlation is of two features: name two at least", lambda release: release.correlations()[["age"]]),
     ("a graph is of two features: name two columns at least", lambda release: release.graphical_lasso(columns=["age"])),
     ("that makes the groups: name another", lambda release: release.group_means("employed", ["employed"])),
     ("groups are a list of names, not one string", lambda release: release.t_test("age", "region", groups="north")),

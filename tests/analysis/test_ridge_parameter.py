@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -160,17 +159,3 @@ def test_without_noise_there_is_enough_for_levels_that_add_up_to_one() -> None:
     found = np.linalg.solve(exact[:2, :2] + 2.0 * alpha * np.eye(2), exact[:2, 2])
     assert 0.0 < alpha < 1e-9
     np.testing.assert_allclose(found, [0.2, -0.2], rtol=1e-5)  # solved with a ridge of 1e-9
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_without_a_law_the_noise_is_taken_for_that_of_the_whole_matrix(delta: float) -> None:
-    """Beside the mechanism of that very noise; what the mean and the count cost there is left out."""
-    mechanism = "gaussian" if delta else "matrix-laplace"
-    release = release_of(rows_far_out(), epsilon=2.0, delta=delta, mechanism=mechanism, mean=False, insecure_seed=0,
-                         neighbors="replace_one", repair="none")  # fmt: skip
-    moment = release.unit_ball_gram / release.n_rows
-    law = release.noise_model.off_diagonal_variance / release.n_rows**2
-    found = regression._typical_noise(release, moment)
-    # A Gaussian release is calibrated to (ε, δ) itself, which takes less noise than its ρ.
-    assert found == pytest.approx(law, rel=1e-6) if not delta else law < found < 2.0 * law
-    assert automatic_alpha(replace(release, noise_model=None), [0, 1], 3, intercept=False) > 0.0
