@@ -144,16 +144,6 @@ def test_one_direction_shows_that_coefficients_are_unbounded_as_their_own_search
 # What is asked for --------------------------------------------------------------------------------------------------------
 
 
-def test_derived_features_and_formulas() -> None:
-    fit = exact().ols("income ~ age*smoker + C(region)", reference={"region": "north"})
-    assert fit.features == ("age", "smoker", "region=south", "region=east", "age:smoker")
-    assert exact().ols("income ~ age + I(age**2)").features == ("age", "age^2")
-    assert exact().ols("income ~ (age + smoker)**2").features == ("age", "smoker", "age:smoker")
-    assert not exact().ols("income ~ age - 1").with_intercept
-    assert exact().ols("`region=north` ~ age").target == "region=north"
-    assert {"age^2", "age:smoker"}.isdisjoint(exact().ols("age").features)
-
-
 @pytest.mark.parametrize(
     ("formula", "code"),
     [

@@ -291,7 +291,7 @@ TESTS = {
         "repair",
         "possible",
     ),
-    "analysis/available_cases": ("available_cases", "available_release", "present_rows"),
+    "analysis/available_cases": ("available_cases", "reference_answers", "available_release", "present_rows"),
     "planning/": ("forecast_units", "forecasts_and_releases", "forecast", "ways", "planner"),
     "planning/forecast": ("forecast_units", "counts_release", "forecast_mean", "forecast"),
     "planning/forecast_table": ("reference_pictures", "plots", "forecast_units"),
