@@ -18,7 +18,6 @@ from benchmarks.practice.tables import TABLES, Entry, chosen, made
 import dpmoments as dpm
 
 SCHEMA = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", -1, 1), dpm.Categorical("c", ("u", "v")))
-CELL = Cell(1.0, 0.0, "add_remove")
 
 
 @pytest.fixture

@@ -164,9 +164,6 @@ def test_other_restrictions_that_say_nothing(given: Any, kind: type[Exception], 
         read(given)
 
 
-# Without noise: as the textbooks ------------------------------------------------------------------------------------------------
-
-
 # Identities ----------------------------------------------------------------------------------------------------------------
 
 
