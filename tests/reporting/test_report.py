@@ -365,6 +365,7 @@ def _parts(content: _Content) -> list[Any]:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("undrawn")
 def test_findings_of_a_page_are_by_one_correction_over_all_its_tables() -> None:
     release, asked = released(), _Asked(["income ~ age"], [("region", "income")])
     alone = section_module.Comparisons.of(release, asked.regressions, asked.groups, 0.95)
@@ -397,6 +398,7 @@ def test_the_strongest_finding_of_two_columns_is_the_first_line() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("undrawn")
 def test_a_title_a_headline_and_descriptions_are_the_words_of_a_page(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     north = rng.random(5000) < 0.5
@@ -425,6 +427,7 @@ def test_a_title_a_headline_and_descriptions_are_the_words_of_a_page(tmp_path: P
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("undrawn")
 def test_a_summary_has_the_head_of_the_report_and_its_findings(tmp_path: Path) -> None:
     release = released()
     dpm.report(release, tmp_path / "all.html", groups=[("region", "income")])
