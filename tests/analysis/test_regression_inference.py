@@ -402,18 +402,13 @@ def test_products_are_added_once() -> None:
 
 def test_answers_without_products_quote_what_was_measured() -> None:
     page = Path(__file__).parents[2] / "docs" / "evidence" / "regression-coverage.md"
-    of_pairs = exact().correlations(["age", "income"]).remarks[1].removesuffix(".")
     assert not exact().correlations(["smoker", "region"]).remarks[1]
-    for said in (exact_equations_sentence().removesuffix(")."), of_pairs):
+    equations = exact().ols("income", ["age"]).equations
+    assert equations is not None
+    for said in (equations.about_sampling.removesuffix(")."), exact().correlations(["age", "income"]).remarks[1][:-1]):
         quoted = said.partition(": ")[2]
         assert quoted
         assert f"In short, {quoted} " in page.read_text(encoding="utf-8")
-
-
-def exact_equations_sentence() -> str:
-    equations = exact().ols("income", ["age"]).equations
-    assert equations is not None
-    return equations.about_sampling
 
 
 def test_residuals_that_are_zero_in_a_group_make_no_combination_of_coefficients_certain() -> None:
