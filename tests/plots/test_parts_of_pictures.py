@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 import dpmoments as dpm
+from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, NOT_CLEAR_ROWS
 from dpmoments.plots import canvas, intervals, pictures
 from dpmoments.plots.accessor import MeanPlots, ReleasePlots
 from dpmoments.plots.canvas import entitle, label, sized
-from dpmoments.plots.intervals import IntervalChart, IntervalLine, with_minus
+from dpmoments.plots.intervals import IntervalChart, IntervalLine, draw_intervals, with_minus
 from support.pictured_releases import release_of
 from support.said import refused
 
@@ -70,6 +72,48 @@ def test_numbers_are_printed_by_their_errors() -> None:
     assert (unknown.number, unknown.interval) == ("+3", "")
     assert IntervalLine.of("a", NAN, -INF, 1.0, INF, signed=True).number == "–"
     assert (with_minus("-0.5"), with_minus("0.00", True), with_minus("0.5", True)) == ("−0.5", "0.00", "+0.5")
+
+
+def test_intervals_are_drawn_from_the_top() -> None:
+    lines = [
+        line(1.0, 0.0, 2.0),
+        line(1.5, 1.0, 30.0, NOT_CLEAR_NOISE),
+        line(-0.5, -30.0, 1.0, NOT_CLEAR_ROWS),
+        line(-0.2, -0.3, -0.1),
+        line(40.0, 39.0, 41.0, "far"),
+        line(NAN, NAN, NAN, "nothing"),
+    ]
+    ax = draw_intervals(chart(lines, 0.25), axes())
+    left, right = ax.get_xlim()
+    assert (left, right) == pytest.approx(chart(lines, 0.25).limits)
+    assert ax.get_ylim() == (5.6, -0.6)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["1", "1.5", "-0.5", "-0.2", "40", "nan"]
+    assert ax.get_xlabel() == "words"
+    (reference,) = [each for each in ax.lines if list(each.get_xdata()) == [0.25, 0.25]]
+    assert reference.get_color() == canvas.INK
+    rows: dict[int, list[tuple[str, list[float], str]]] = {}
+    for each in ax.lines:
+        if each is not reference:
+            assert len(set(each.get_ydata())) == 1
+            marker, xs = str(each.get_marker()), [float(x) for x in each.get_xdata()]
+            rows.setdefault(int(each.get_ydata()[0]), []).append((marker, xs, to_hex(each.get_color())))
+    blue, orange, gray = canvas.CERTAIN, canvas.OPPOSITE, canvas.NOISE_COLOR
+    approx = pytest.approx
+    assert rows[0] == [("None", [0.0, 2.0], blue), ("o", [1.0], blue)]
+    assert rows[1] == [("None", [1.0, approx(right)], gray), (">", [approx(right)], gray), ("o", [1.5], gray)]
+    assert rows[2] == [("None", [approx(left), 1.0], gray), ("<", [approx(left)], gray), ("s", [-0.5], gray)]
+    assert rows[3] == [("None", [-0.3, -0.1], orange), ("s", [-0.2], orange)]
+    assert rows[4][1:] == [(">", [approx(right)], gray)]
+    assert set(rows) == {0, 1, 2, 3, 4}
+    hollow = {
+        each.get_ydata()[0]: each.get_markerfacecolor() == "white" for each in ax.lines if each.get_marker() in "os"
+    }
+    assert hollow == {0: False, 1: True, 2: True, 3: False}
+    words = {round(text.xy[1]): text.get_text() for text in ax.texts if text.get_gid() is None}  # type: ignore[attr-defined]
+    assert words == {0: "", 1: NOT_CLEAR_NOISE, 2: NOT_CLEAR_ROWS, 3: "", 4: "far", 5: "nothing"}
+    for text in ax.texts:
+        assert not text.get_annotation_clip()  # type: ignore[attr-defined]
+        assert not text.get_parse_math()
 
 
 def test_labels_are_descriptions_where_there_are_some() -> None:
