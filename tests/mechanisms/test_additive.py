@@ -68,18 +68,6 @@ def test_the_constant_gives_the_least_error_of_the_covariance(
     assert choose_augmentation(MomentShape(d, mean=False), sensitivity, noisy_count=noisy_count) == 0.0
 
 
-def test_noise_is_taken_to_be_twice_as_large_on_the_diagonal() -> None:
-    """The default, for noise that is isotropic in Frobenius norm."""
-
-    def sensitivity(w: float) -> float:
-        return 1.0 + w * w
-
-    shape = MomentShape(2)
-    default = choose_augmentation(shape, sensitivity, noisy_count=True)
-    assert default == choose_augmentation(shape, sensitivity, noisy_count=True, diagonal_ratio=2.0)
-    assert default != choose_augmentation(shape, sensitivity, noisy_count=True, diagonal_ratio=1.0)
-
-
 def additive_plans(mean: bool, relation: Neighbors) -> list[Any]:
     shape, mechanisms = MomentShape(3, mean=mean), dpm.mechanisms
     return [
@@ -174,20 +162,6 @@ def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
         wishart: Any = mechanisms.AdditiveWishart(200).plan(shape, approximate, ADD_REMOVE)
         assert wishart.bits == choose_bits(wishart.noise.scale * (200.0 + math.sqrt(400.0)) * (1.0 - 1e-9), 3)
         assert max(plan.bits for plan in plans) < 20
-
-
-def test_what_a_schema_makes_public_of_the_moments() -> None:
-    ball, rough = Schema.unit_ball(3), Schema(dpm.Numeric("income", scale=(1.0, 1e6)))
-    for mean in (True, False):
-        shape = MomentShape.of(ball, mean=mean, n_rows=7)
-        assert replace(shape, schema=None) == MomentShape(3, 7, mean, 1.0, None)
-        of_rough = MomentShape.of(rough, mean=mean)
-        assert (of_rough.n_features, of_rough.n_rows, of_rough.mean, of_rough.row_norm) == (1, None, mean, None)
-        assert of_rough.rough_scale == rough.rough_scale(mean=mean) is not None
-    assert MomentShape(1, 0).n_rows == 0
-    for faulty in ({"n_features": 0}, {"n_features": 2, "n_rows": -1}):
-        with refused(("a table needs at least one feature", "must not be negative")):
-            MomentShape(**faulty)
 
 
 def test_the_augmented_matrix_is_exact() -> None:

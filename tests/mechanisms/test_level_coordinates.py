@@ -154,29 +154,6 @@ def test_no_level_of_a_long_block_is_longer_than_stated(k: int) -> None:
         assert 1.0 <= largest * 1.0000001 < 1.02  # noise 1 % larger at most, squared
 
 
-@pytest.mark.long(sets=2)
-@pytest.mark.parametrize("numbers", [0, 19])
-@pytest.mark.parametrize("budget", [{"rho": 0.5}, {"epsilon": 1.0}])
-def test_long_blocks_are_released(numbers: int, budget: dict[str, float]) -> None:
-    k = 200 if numbers else 300
-    schema = dpm.Schema(*(dpm.Numeric(f"x{i}", 0, 1) for i in range(numbers)), dpm.Categorical("c", range(k)))
-    assert coordinates(schema).row_square < 1.0
-    cells = {f"x{i}": np.linspace(0.0, 1.0, 3 * k) for i in range(numbers)} | {"c": list(range(k)) * 3}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpm.ReleaseWarning)
-        made = dpm.release(pa.table(cells), schema, mechanism=dpm.mechanisms.Auto(rule="least-error"), **budget)
-    assert isinstance(made, dpm.MomentRelease)
-    assert isinstance(made.noise_model, CenteredLevelsModel)
-    assert all(check.passed is not False for check in checks(made))
-
-
-def test_rows_as_long_as_about_zero_have_no_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = dpm.Schema(dpm.Categorical("region", ["a", "b"]))
-    assert LevelCoordinates.of(schema) is not None
-    monkeypatch.setattr(LevelCoordinates, "row_square", 1.0)
-    assert LevelCoordinates.of(schema) is None
-
-
 def test_a_level_between_0_and_its_step_is_a_defect() -> None:
     levels = coordinates(WEIGHTED)
     column = np.array([[1], *([step] for step in levels.steps)], dtype=object)
@@ -325,15 +302,6 @@ def test_other_mechanisms_and_tables_of_numbers_are_as_they_were() -> None:
     assert numbers.levels is None
 
 
-def test_less_noise_for_levels_than_about_zero() -> None:
-    schema = dpm.Schema(*(dpm.Categorical(f"q{i}", list("abcd")) for i in range(12)))
-    shape = MomentShape.of(schema, mean=True)
-    for mechanism, budget in MECHANISMS.values():
-        about = mechanism.plan(shape, budget, "add_remove")
-        plain = mechanism.plan(replace(shape, schema=None), budget, "add_remove")
-        assert about.cell_variances[1] < 0.75 * plain.cell_variances[1]
-
-
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_number_of_rows_of_one_column_is_not_thrown_away(
@@ -389,10 +357,3 @@ def test_a_file_with_the_bound_of_before_is_read_and_not_called_attained(
         "noise as the stated budget calls for": None,
     }
 
-
-def test_rows_about_zero_are_the_whole_of_the_query() -> None:
-    """The map changes nothing but coordinates: with all of them features, it is the matrix that it was."""
-    moments = Rows.of(every_row("weighted"), WEIGHTED, threads=1).moments(bits=20)
-    levels = coordinates(WEIGHTED)
-    whole = replace(levels, blocks=())
-    np.testing.assert_array_equal(whole.augmented_gram(moments, W), augmented_gram(moments, W))

@@ -205,22 +205,6 @@ def test_a_covariance_whitens_and_belongs_to_a_number_of_features() -> None:
         CoinPressMean(radius=7.0, scale=1.0, covariance=[[1.0]])
 
 
-def test_options_of_the_balls_are_checked_and_a_split_adds_up() -> None:
-    for options, said in (
-        ({"constants": "own"}, Said(": use '", parameter="constants", value="own")),
-        ({"clip": "none"}, Said(": use '", parameter="clip", value="none")),
-        ({"steps": 0}, Said("must be", expected="a whole number from 1 to 1000", parameter="steps", value=0)),
-        ({"split": (1.0, 0.0)}, Said("give one positive share per step", split="(1.0, 0.0)")),
-    ):
-        with refused(said):
-            CoinPressMean(**options)
-    split = make_mean_mechanism("coinpress", **OPTIONS["coinpress"], split=(1.0, 3.0))
-    plan = split.plan(unbounded(2), ZCDP, "replace_one")
-    assert plan.balls.schedule.shares == (0.25, 0.75)
-    assert plan.balls.n_rows == 100.0
-    assert split.plan(unbounded(2, None), ZCDP, "add_remove").balls is None
-
-
 @every_mechanism
 def test_which_budgets_are_served_and_how_their_losses_add_up(name: str) -> None:
     """Pure ε for coordinates alone; under (ε, δ) a mechanism of Gaussian draws alone may divide more ρ than one with choices."""
@@ -230,17 +214,3 @@ def test_which_budgets_are_served_and_how_their_losses_add_up(name: str) -> None
     assert (mechanism.drawable_budget(budget).rho > 1.05 * budget.to_rho()) == (name not in choosing)
     assert not mechanism.needs_row_norm
 
-
-def test_the_papers_splits_are_tried_with_up_to_sixty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = list[list[tuple[float, ...]]]()
-
-    def mean_schedule(*arguments: Any, shares: list[tuple[float, ...]], **options: Any) -> Any:
-        tried.append(shares)
-        return scheduled(*arguments, shares=shares, **options)
-
-    scheduled = coinpress_mean.mean_schedule
-    monkeypatch.setattr(coinpress_mean, "mean_schedule", mean_schedule)
-    CoinPressMean(radius=1.0, scale=1.0, constants="paper").plan(unbounded(2), ZCDP, "replace_one")
-    assert [len(split) for [split] in tried] == list(range(1, 61))
-    assert tried[0] == [(1.0,)]
-    assert tried[2][0] == pytest.approx((0.125, 0.125, 0.75))

@@ -159,35 +159,6 @@ def test_intervals_hold_the_fit_of_the_table_and_with_a_fault_do_not(name: str) 
     assert not 0.90 <= share_covered(found, FAULTS.get(name, quieter)) <= 0.99
 
 
-@pytest.mark.parametrize("count_is_exact", [False, True])
-def test_covariances_are_those_of_draws(count_is_exact: bool) -> None:
-    rng = np.random.default_rng(0)
-    matrix, variances = rng.normal(size=(3, 4)), rng.uniform(0.5, 2.0, (4, 4))
-    variances = variances + variances.T
-    law = RotatedNoise(matrix, variances, count_is_exact)
-    cells = rng.normal(size=(100_000, 4, 4)) * np.sqrt(variances)
-    cells = np.triu(cells) + np.swapaxes(np.triu(cells, 1), 1, 2)
-    noise = matrix @ cells @ matrix.T
-    if count_is_exact:
-        noise[:, 0, 0] = 0.0
-    vector, weights = np.array([0.7, -1.0, 2.0]), rng.normal(size=(3, 3))
-    weights = weights + weights.T
-    stated = law.product_covariance(vector)
-    np.testing.assert_allclose(np.cov((noise @ vector).T), stated, atol=0.02 * stated.max())
-    np.testing.assert_array_equal(law.product_covariance(vector, [2, 0]), stated[np.ix_([2, 0], [2, 0])])
-    assert np.var((noise * weights).sum(axis=(1, 2))) == pytest.approx(law.functional_variance(weights), rel=0.02)
-    assert np.var(vector @ noise @ vector) / 2.0 == pytest.approx(law.direction_variance(vector), rel=0.02)
-    other = replace(law, count_is_exact=not count_is_exact)
-    assert np.abs(other.product_covariance(vector) - stated).max() > 0.02 * stated.max()
-
-
-def test_a_rotated_law_of_no_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match="a row and a column"):
-        RotatedNoise(np.eye(3), np.eye(2))
-    with pytest.raises(ValueError, match="0 or above"):
-        RotatedNoise(np.eye(2), -np.eye(2))
-
-
 def moments_of(eigenvalues: list[float], n_rows: int) -> np.ndarray:
     """Rows in the unit ball whose Gram matrix has about these eigenvalues, in shares of the number of rows."""
     rng = np.random.default_rng(1)
@@ -236,15 +207,6 @@ def found_over_stated(mechanism: Mechanism, table: np.ndarray, runs: int = 150) 
 # What is said, and what is not -------------------------------------------------------------------------------------------------
 
 
-def test_a_release_that_states_its_law_keeps_it() -> None:
-    release = dpm.release(table(), SCHEMA, epsilon=1.0, mechanism="matrix-laplace", insecure_seed=0)
-    assert isinstance(release.noise_model, AdditiveModel)
-    assert release.noise is not None
-    np.testing.assert_array_equal(release.noise.cell_variances(), release.noise_model.law().cell_variances())
-    assert release.noise.caveats == ()
-    assert "linearized" not in release.ols("y", FEATURES).summary()
-
-
 def test_a_fit_says_what_the_law_is_conditional_on_and_a_file_keeps_it() -> None:
     options: dict[str, Any] = dict(mechanism=IterativeEigenvectors(), rho=2.0, insecure_seed=0)
     release = dpm.release(table(), SCHEMA, **options)
@@ -273,16 +235,6 @@ def test_eigenvectors_of_an_unlimited_budget_have_a_law(mechanism: Mechanism) ->
     release = dpm.release(table(), SCHEMA, epsilon=1e13, mechanism=mechanism, insecure_seed=0)
     assert release.noise is not None
     assert 0.0 < release.noise.energy < 1e-6
-
-
-def test_levels_of_too_few_rows_are_left_out_of_these_releases_too() -> None:
-    rng = np.random.default_rng(0)
-    group = np.where(np.arange(4_000) < 3, "rare", rng.choice(["north", "south"], 4_000))
-    frame = pd.DataFrame({"group": group, "y": rng.random(4_000)})
-    schema = dpm.Schema(dpm.Categorical("group", ["north", "south", "rare"]), dpm.Numeric("y", 0, 1))
-    options: dict[str, Any] = dict(epsilon=1.0, delta=1e-6, mechanism="johnson-lindenstrauss", insecure_seed=0)
-    fit = dpm.release(frame, schema, **options).ols("y", ["group"])
-    assert fit.too_few == ("group=rare",)
 
 
 # What verification ties to plan and record --------------------------------------------------------------------------------------

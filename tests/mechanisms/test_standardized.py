@@ -211,10 +211,6 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-def test_a_file_follows_from_its_answers() -> None:
-    assert all(check.passed for check in checks(dpm.MomentRelease.from_dict(released().to_dict())))
-
-
 @pytest.mark.parametrize("forgery", list(FORGERIES))
 def test_forged_files_are_found(forgery: str) -> None:
     assert forged(FORGERIES[forgery])
@@ -265,33 +261,6 @@ def test_stated_errors_cover_what_a_ball_takes_from_heavy_tails(table: int) -> N
     assert covered(rows, low, high, lambda release: release.noise) >= 0.93
     # planted fault: the noise alone, without what clipping hides
     assert covered(rows, low, high, drawn_law) < 0.8
-
-
-@pytest.mark.parametrize("n_rows", [1, 2, 5, 50])
-def test_without_noise_a_release_is_the_table_of_few_rows(n_rows: int) -> None:
-    rng = np.random.default_rng(n_rows)
-    table = pd.DataFrame(
-        {"x": rng.uniform(0, 10, n_rows), "b": rng.random(n_rows) < 0.4, "g": rng.choice(["u", "v", "w"], n_rows)}
-    )
-    schema = dpm.Schema(dpm.Numeric("x", 0, 10), dpm.Boolean("b"), dpm.Categorical("g", ["u", "v", "w"]))
-    exact = np.column_stack([table["x"], table["b"], *(table["g"] == level for level in "uvw")]).astype(float)
-    release = dpm.release(table, schema, epsilon=1e8, insecure_seed=0)
-    assert release.noisy_count == pytest.approx(n_rows, abs=1e-4)
-    np.testing.assert_allclose(release.mean, exact.mean(axis=0), atol=1e-4)
-    np.testing.assert_allclose(release.covariance, np.cov(exact.T, bias=True), atol=1e-3)
-
-
-@pytest.mark.parametrize(("width", "passes"), [(5.0, 3), (1e5, 6)])
-def test_a_run_says_before_it_how_often_it_reads_the_table_at_most(
-    width: float, passes: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    table = np.random.default_rng(0).normal(size=(2000, 2))
-    schema = dpm.Schema(*[dpm.Numeric(name, -width, width) for name in "xy"])
-    with caplog.at_level("DEBUG", logger="dpmoments"):
-        dpm.release(table, schema, epsilon=1.0, insecure_seed=0)
-    said = [record.getMessage() for record in caplog.records]
-    assert "the run begins: at most 6 passes over the table" in said
-    assert sum("begun" in message for message in said) == passes
 
 
 # Answers that clipping moves most: sums of columns that go together.

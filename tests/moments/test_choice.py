@@ -51,6 +51,7 @@ def test_scores_far_apart_and_rates_far_from_one(secure: bool) -> None:
     assert {choose_by_score(np.array([0, 1, 0]), 1e12, generator) for _ in range(20)} == {1}
     assert len({choose_by_score(np.array([0, 1, 0]), 1e-12, generator) for _ in range(60)}) == 3
     assert choose_by_score(np.array([7]), 1.0, generator) == 0
+    assert choose_by_score(np.array([-(2**62), 2**62, 0]), 1e300 if secure else 1.0, generator) == 1
 
 
 def test_the_exact_sampler_is_used_for_integers_and_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def test_large_integers_and_fractions_are_exact() -> None:
 @pytest.mark.parametrize("secure", [True, False])
 def test_at_scales_of_releases_each_coordinate_has_the_law_that_is_stated(secure: bool) -> None:
     generator, scale, blocks = secure_generator() if secure else insecure_generator(3), 2.0**44, (2, 3)
-    draws = np.array([k_norm(scale, 8, blocks, generator) for _ in range(1500)]) / scale
+    draws = np.array([k_norm(scale, 8, blocks, generator) for _ in range(1000)]) / scale
     limit = 1e-7 if secure else 1e-3
 
     def p_value(index: int, block: int) -> float:
@@ -98,7 +98,7 @@ def test_at_scales_of_releases_each_coordinate_has_the_law_that_is_stated(secure
 
     assert min(p_value(0, 1), p_value(3, 2), p_value(7, 3)) > limit
     assert max(p_value(0, 3), p_value(7, 1)) < 1e-7  # faults: the law of another block
-    assert np.abs(np.corrcoef(draws.T) - np.eye(8)).max() < 5.0 / math.sqrt(1500)
+    assert np.abs(np.corrcoef(draws.T) - np.eye(8)).max() < 5.0 / math.sqrt(1000)
 
 
 def test_what_cannot_be_drawn_is_refused_before_it_is_drawn() -> None:
@@ -125,7 +125,7 @@ def test_a_coordinate_is_a_mixture_of_gammas(dimension: int, block: int) -> None
     cells = KNormCells(dimension, block)
     deviation = math.sqrt(cells.variance)
     with mpmath.workdps(40):
-        for level in (0.6, 0.975, 1.0 - 1e-6):
+        for level in (0.6, 1.0 - 1e-6):
             x = mpmath.mpf(cells.quantile(level, diagonal=False)) * deviation
             middle = max(x, dimension + 1)
             tail = mpmath.quad(
@@ -133,7 +133,7 @@ def test_a_coordinate_is_a_mixture_of_gammas(dimension: int, block: int) -> None
                 [x, (x + middle) / 2, middle, middle + 10, 2 * middle + 30, 4 * middle + 200],
             )
             assert float(tail / 2) == pytest.approx(1.0 - level, rel=1e-7)
-        for s in (0.1, 0.5, 0.9):
+        for s in (0.1, 0.9):
             of_sides = [mpmath.hyp2f1(dimension + 1, 1, block + 1, side * mpmath.mpf(s)) for side in (1, -1)]
             found = cells.log_moment(np.array([s * deviation + 0j]), diagonal=False)[0]
             assert found.real == pytest.approx(float(mpmath.log(sum(of_sides) / 2)), rel=1e-9)

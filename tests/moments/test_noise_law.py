@@ -92,7 +92,7 @@ def drawn(mechanism: str) -> tuple[AdditivePlan, dict[str, np.ndarray]]:
     """
     number, (made, budget) = next(item for item in enumerate(PLANS) if str(item[1][0]) == mechanism)
     plan = made.plan(MomentShape(6), budget, "add_remove")
-    noise = draws(plan, 20_000, seed=number)
+    noise = draws(plan, 10_000, seed=number)
     return plan, {
         "diagonal": noise[:, range(1, 7), range(1, 7)].ravel(),
         "cell": noise[:, [1, 3, 5], [2, 4, 6]].ravel(),
@@ -146,8 +146,9 @@ def test_the_tail_of_a_gamma_difference_is_that_of_its_definition(shape: float, 
     assert math.exp(_gamma_difference_log_tail(x, shape)) == pytest.approx(reference, rel=1e-6)
 
 
+@pytest.mark.long(sets=4)
 @pytest.mark.parametrize("shape", [2.0, 7.0, 0.99e4, 1.01e4, 2.0**25, 1e10])
-@pytest.mark.parametrize("level", [1e-15, 5e-10, 0.2, 0.7, 1 - 1e-9])
+@pytest.mark.parametrize("level", [1e-15, 0.2, 1 - 1e-9])
 def test_a_gamma_quantile_has_its_level_below_it(shape: float, level: float) -> None:
     """By integrals of the density in 30 digits: the incomplete gamma function itself is off at large shapes."""
     with mpmath.workdps(30):
@@ -198,10 +199,6 @@ def test_quantiles_of_any_law_are_within_its_bounds_and_those_of_cantelli(model:
     for level in (0.0, 1.0, math.nan):
         with refused("must be", parameter="level"):
             law.quantile(level, of="diagonal")
-
-
-def test_the_tables_here_hold_every_family() -> None:
-    assert {plan.plan(MomentShape(2), budget, "add_remove").model.name for plan, budget in PLANS} == set(MODELS)
 
 
 # --- the check of a count -----------------------------------------------------------------------------------------------

@@ -68,19 +68,6 @@ def test_exact_discrete_laplace(scale: float, secure: bool) -> None:
     assert chi_square_p_value(draws, lambda k: -np.abs(k) / (1.15 * scale), reach) < limit
 
 
-@pytest.mark.parametrize("secure", [True, False])
-def test_large_lattice_scales(secure: bool) -> None:
-    """Scales of 2^40 units, as releases use: the law is a normal, a Laplace, to the resolution of the test."""
-    scale, limit = 1.25 * 2.0**40, UNSEEDED_LIMIT if secure else LIMIT
-    generator = secure_generator() if secure else insecure_generator(2)
-    normal = discrete_gaussian(scale, 20_000, generator) / scale
-    laplace = discrete_laplace(scale, 20_000, generator) / scale
-    assert stats.kstest(normal, stats.norm.cdf).pvalue > limit
-    assert stats.kstest(laplace, stats.laplace.cdf).pvalue > limit
-    assert stats.kstest(normal, stats.laplace(scale=math.sqrt(0.5)).cdf).pvalue < limit
-    assert stats.kstest(laplace * 1.2, stats.laplace.cdf).pvalue < limit
-
-
 def test_the_largest_scale_and_the_least_are_drawn() -> None:
     assert _MAX_SCALE == 2.0**52
     for draw in (discrete_gaussian, discrete_laplace):
@@ -91,15 +78,9 @@ def test_the_largest_scale_and_the_least_are_drawn() -> None:
             assert 2.0**51.5 < np.std(large.astype(float)) < 2.0**53.5
             assert (draw(1e-3, 50, generator) == 0).all()
             assert draw(1.0, 0, generator).shape == (0,)
-            with refused("must be", parameter="scale"):
-                draw(math.nextafter(_MAX_SCALE, math.inf), 3, generator)
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, 2 * _MAX_SCALE])
-def test_impossible_scales_are_refused(scale: float) -> None:
-    for draw in (discrete_gaussian, discrete_laplace):
-        with refused("must be", parameter="scale"):
-            draw(scale, 3, secure_generator())
+            for scale in (math.nextafter(_MAX_SCALE, math.inf), 0.0, -1.0, math.nan):
+                with refused("must be", parameter="scale"):
+                    draw(scale, 3, generator)
 
 
 def test_secure_generators_differ_and_cannot_be_stored() -> None:
@@ -151,16 +132,6 @@ def difference_of_two_wisharts(d: int, rate: float, rng: np.random.Generator) ->
     """The definition, slow and plain: N = (W₁ − W₂)/(2c)."""
     factors = rng.standard_normal((2, d + 1, d))
     return (factors[0].T @ factors[0] - factors[1].T @ factors[1]) / (2 * rate)
-
-
-def test_matrix_laplace_in_one_dimension_is_the_laplace_law() -> None:
-    rng = insecure_generator(4)
-    draws = np.array([matrix_laplace(1, 0.7, rng)[0, 0] for _ in range(6000)])
-    assert stats.kstest(draws, stats.laplace(scale=1 / 0.7).cdf).pvalue > LIMIT
-    assert stats.kstest(draws, stats.laplace(scale=1 / 0.9).cdf).pvalue < LIMIT
-    # planted fault: d degrees of freedom instead of d + 1
-    faulty = (rng.standard_normal(6000) * rng.standard_normal(6000)) / 0.7
-    assert stats.kstest(faulty, stats.laplace(scale=1 / 0.7).cdf).pvalue < LIMIT
 
 
 @pytest.mark.parametrize("d", [2, 5])
@@ -261,20 +232,6 @@ def test_too_few_degrees_of_freedom_are_refused(d: int, nu: float) -> None:
 # Matrix Laplace privacy by deterministic integration -----------------------------------------------------------------
 
 
-def log_density_one_dimension(n: np.ndarray, rate: float, degrees: int = 2) -> np.ndarray:
-    """log f at d = 1 by the trapezoid rule on ∫ g(b) g(n + b) db, g the law of χ²_ν/(2c)."""
-    law = stats.chi2(degrees, scale=1 / (2 * rate))
-    # both arguments positive; the square opens up the singularity that one degree of freedom has at zero
-    b = np.linspace(0, math.sqrt(40 / rate), 40_001)[1:] ** 2
-    starts = np.maximum(0.0, -np.atleast_1d(n))
-    return np.log(
-        [
-            np.trapezoid(law.pdf(b + s) * law.pdf(value + s + b), b)
-            for s, value in zip(starts, np.atleast_1d(n), strict=True)
-        ]
-    )
-
-
 def log_density_two_dimensions(noise: np.ndarray, rate: float) -> float:
     """log f at d = 2, up to a constant, by deterministic quadrature.
 
@@ -289,18 +246,6 @@ def log_density_two_dimensions(noise: np.ndarray, rate: float) -> float:
     lowest = np.maximum(np.hypot(u, v), np.hypot(u + x, v + y) - t)
     cell = (grid[1] - grid[0]) ** 2
     return float(-2 * rate * t + np.log(np.sum(np.exp(-4 * rate * lowest)) * cell))
-
-
-def test_privacy_of_matrix_laplace_in_one_dimension() -> None:
-    rate = 0.8
-    points = np.array([-4.0, -1.0, -0.2, 0.0, 0.3, 2.0, 5.0])
-    for shift in (0.25, 1.0, 3.0):
-        ratio = np.abs(log_density_one_dimension(points + shift, rate) - log_density_one_dimension(points, rate))
-        assert ratio.max() <= rate * shift * (1 + 1e-4)
-        assert ratio.max() == pytest.approx(rate * shift, rel=1e-3)
-        # planted fault: one degree of freedom too few breaks the bound
-        faulty = np.abs(log_density_one_dimension(points + shift, rate, 1) - log_density_one_dimension(points, rate, 1))
-        assert faulty.max() > rate * shift * 1.05
 
 
 @pytest.mark.slow
@@ -321,17 +266,6 @@ def test_privacy_of_matrix_laplace_in_two_dimensions() -> None:
     far = 30 * np.eye(2)
     reached = log_density_two_dimensions(far, rate) - log_density_two_dimensions(far + np.eye(2), rate)
     assert 0.8 * rate * 2 < reached <= rate * 2 * (1 + 2e-3)
-
-
-def test_replace_one_cannot_use_a_better_rate_than_half() -> None:
-    """Far along diag(1, −1) the log-ratio under x xᵀ − y yᵀ, x ⊥ y, tends to 2c."""
-    rate, direction = 0.5, np.diag([1.0, -1.0])
-    reached = [
-        log_density_two_dimensions(k * direction, rate) - log_density_two_dimensions((k + 1) * direction, rate)
-        for k in (0.0, 2.0, 8.0)
-    ]
-    assert reached[0] < reached[1] < reached[2] <= 2 * rate * (1 + 2e-3)
-    assert reached[2] > 2 * rate * 0.9
 
 
 def test_a_forked_process_draws_other_noise() -> None:

@@ -15,11 +15,10 @@ import dpmoments as dpm
 from dpmoments import Boolean, Categorical, Numeric, Schema
 from dpmoments.moments import possible
 from dpmoments.moments.possible import _SPREADS, posterior_mean, posterior_variance
-from dpmoments.moments.repair import _FEW_ROWS, Repair, few_rows_message, floored_count, repair_moments
+from dpmoments.moments.repair import Repair, repair_moments
 from dpmoments.schema.constraints import Constraints
 from references import plain_repair as plain
 from support.noise_models import gaussian
-from support.said import codes
 
 pytestmark = pytest.mark.long(sets=None)
 
@@ -179,20 +178,7 @@ def independent(covariance: np.ndarray) -> np.ndarray:
     return np.where(FEATURES.column[:, None] == FEATURES.column, covariance, 0.0)
 
 
-def test_the_moments_of_a_table_stay() -> None:
-    """Nothing that the last step claims is false of a table; what is impossible moves to the nearest side."""
-    mean, covariance = own_moments(500)
-    known, noise = independent(covariance), np.full(len(mean), 0.01)
-    found = possible.nearest_possible(covariance, known, mean, noise, FEATURES)
-    np.testing.assert_allclose(found, covariance, atol=1e-12)
-    moved = covariance.copy()
-    moved[0, 4] = moved[4, 0] = -0.9
-    found = possible.nearest_possible(moved, known, mean, noise, FEATURES)
-    assert np.linalg.eigvalsh(found)[0] > -1e-12
-    assert -mean[0] * mean[4] - 1e-12 <= found[0, 4] <= covariance[0, 4]
-
-
-@pytest.mark.parametrize("size", [0.01, 0.3, 100.0])
+@pytest.mark.parametrize("size", [0.0, 0.01, 0.3, 100.0])
 def test_the_last_step_has_all_constraints_at_once(size: float) -> None:
     """Known blocks, margins, joint counts, means of groups and definiteness, whatever comes in."""
     mean, covariance = own_moments(500)
@@ -210,6 +196,8 @@ def test_the_last_step_has_all_constraints_at_once(size: float) -> None:
         assert (found >= least - 1e-12).all()
         assert (found <= most + 1e-12).all()
         assert np.linalg.eigvalsh(found)[0] > -1e-12
+        if size == 0.0:  # nothing that it claims is false of a table
+            np.testing.assert_allclose(found, covariance, atol=1e-12)
         assert size < 0.1 or np.linalg.eigvalsh(possible._with_possible_counts(noisy, known, mean, FEATURES))[0] < -0.01
 
 
@@ -248,13 +236,8 @@ def test_posterior_means_are_those_of_the_mixture() -> None:
     np.testing.assert_array_equal(posterior_variance(np.array([]), np.array([]), np.array([])), [])
 
 
-def test_posteriors_lose_less_than_what_was_measured() -> None:
-    """Of many entries near 0 and few that are not, and of variances beside their noise."""
+def test_posteriors_of_variances_lose_less_than_what_was_measured() -> None:
     rng = np.random.default_rng(5)
-    truth = np.where(rng.random(400) < 0.1, 0.4, 0.0) * rng.normal(size=400)
-    noisy = truth + 0.1 * rng.normal(size=400)
-    found = posterior_mean(noisy, np.full(400, 0.01), np.ones(400))
-    assert np.mean((found - truth) ** 2) < 0.4 * np.mean((noisy - truth) ** 2)
     sizes = np.exp(rng.uniform(-2.0, 4.0, 300))
     observed = sizes + rng.normal(size=300)
     variances = posterior_variance(observed, np.ones(300), np.full(300, 60.0))
@@ -300,28 +283,6 @@ def test_nothing_in_the_repair_jumps(mechanism: str, epsilon: float) -> None:
         assert max(np.abs(repaired(size) - exact).max() for _ in range(5)) < 1e4 * size * (scale + np.abs(exact).max())
 
 
-def test_the_repair_is_nearer_to_the_table_than_no_repair(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On correlations; without the posteriors, or taking noise for a hundredth, it loses most of that."""
-    rng = np.random.default_rng(7)
-    hidden = rng.normal(size=(3_000, 1))
-    answers = np.digitize(0.4 * hidden + rng.normal(size=(3_000, 6)), [-0.8, 0.1, 0.9])
-    frame = pd.DataFrame({f"q{j}": np.array(list("abcd"))[answers[:, j]] for j in range(6)})
-    frame["x"], frame["y"] = np.clip(10 * hidden[:, 0], -50, 50), rng.uniform(0, 1, 3_000)
-    columns = [Categorical(f"q{j}", list("abcd")) for j in range(6)]
-    schema = Schema(*columns, Numeric("x", -50, 50), Numeric("y", -1, 1))
-    truth = dpm.release(frame, schema, epsilon=1e9, mechanism="gaussian", delta=1e-9, insecure_seed=0).correlation
-    several = [dpm.release(frame, schema, epsilon=0.3, insecure_seed=seed) for seed in range(6)]
-
-    def error(repair: str) -> float:
-        found = [np.nan_to_num(each.with_repair(repair).correlation) - truth for each in several]
-        return float(np.sqrt(np.mean(np.square(found))))
-
-    own, without = error("auto"), error("none")
-    assert own < 0.7 * without
-    monkeypatch.setattr(possible, "posterior_mean", lambda values, *_: values)
-    assert error("auto") > 1.2 * own
-
-
 def test_a_mean_and_trace_of_rows_in_the_unit_ball() -> None:
     """Rows of norm 1 at most have E‖x‖² ≤ 1, which no bound of a column says."""
     law = gaussian(5, 1e4, 5e3, 1e3, 0.0).law()
@@ -347,21 +308,12 @@ def test_a_column_that_most_rows_lack_leaves_the_others_as_they_are() -> None:
     rng, n = np.random.default_rng(0), 3_000
     a = rng.uniform(20, 80, n)
     b = 0.5 * a + rng.normal(0, 10, n)
-    for missing in (0.9, 0.97):
-        y = np.where(rng.random(n) < missing, np.nan, rng.integers(1, 6, n))
-        schema = Schema(Numeric("a", 0, 100), Numeric("b", -50, 120), Numeric("y", 1, 5, missing="available", fill=3))
-        deviations = []
-        for seed in range(5):
-            table = pd.DataFrame({"a": a, "b": b, "y": y})
-            deviations.append(np.sqrt(np.diag(dpm.release(table, schema, epsilon=3.0, insecure_seed=seed).covariance)))
-        np.testing.assert_allclose(np.mean(deviations, axis=0)[:2], [a.std(), b.std()], rtol=0.05)
-
-
-def test_without_noise_the_repair_finds_the_table() -> None:
-    table, schema = people(400)
-    for neighbors in ("replace_one", "add_remove"):
-        exact = dpm.release(table, schema, epsilon=1e13, neighbors=neighbors, insecure_seed=0)
-        np.testing.assert_allclose(exact.gram, exact.with_repair("none").gram, atol=0.05)
+    y = np.where(rng.random(n) < 0.97, np.nan, rng.integers(1, 6, n))
+    schema = Schema(Numeric("a", 0, 100), Numeric("b", -50, 120), Numeric("y", 1, 5, missing="available", fill=3))
+    table = pd.DataFrame({"a": a, "b": b, "y": y})
+    several = [dpm.release(table, schema, epsilon=3.0, insecure_seed=seed).covariance for seed in range(4)]
+    deviations = np.sqrt([np.diag(covariance) for covariance in several])
+    np.testing.assert_allclose(deviations.mean(axis=0)[:2], [a.std(), b.std()], rtol=0.05)
 
 
 def test_a_boolean_of_fractions_is_no_flag() -> None:
@@ -404,43 +356,6 @@ def test_a_mechanism_without_a_noise_law_shows_nothing_impossible_either() -> No
     assert found == set()
 
 
-def test_the_count_is_floored() -> None:
-    law = gaussian(2, 2.0, 1.0, 1.0, 400.0).law()
-    assert floored_count(5.0, law) == 20.0
-    assert floored_count(-1e9, law) == 20.0
-    assert floored_count(21.5, law) == 21.5
-    public = gaussian(2, 2.0, 1.0, 1.0, 0.0).law()
-    assert floored_count(3.0, public) == 3.0
-    assert few_rows_message(3.0, public) is None
-    assert few_rows_message(_FEW_ROWS * 20.0, law) is None is not few_rows_message(_FEW_ROWS * 20.0 - 1.0, law)
-
-
-@pytest.mark.slow
-def test_few_rows_do_not_explode_and_are_said_aloud() -> None:
-    """178 rows at ε = 0.1, where the noisy count is often next to 0 or below."""
-    wine = dpm.datasets.wine()
-    exact = dpm.release(
-        wine.frame, wine.schema, epsilon=1e9, mechanism="matrix-laplace", neighbors="replace_one", insecure_seed=0
-    ).unit_ball_covariance
-    errors = []
-    for seed in range(30):
-        released = dpm.release(
-            wine.frame, wine.schema, epsilon=0.1, mechanism="matrix-laplace", insecure_seed=seed, repair="none"
-        )
-        errors.append(np.linalg.norm(released.unit_ball_covariance - exact) / np.linalg.norm(exact))
-        assert released.n_rows >= math.sqrt(released.noise.count_variance) - 0.5  # type: ignore[union-attr]
-        words = "too-few-rows"
-        assert words in codes(released.warnings)
-        repaired = released.with_repair("auto")
-        assert str(released.warnings[0]) in repaired.describe().summary()
-        answers = (repaired.pca(2), repaired.ridge("proline", alpha=1.0))
-        assert all(words in answer.summary() and words in answer.to_dict()["warning"] for answer in answers)
-    assert np.mean(errors) < 200
-    enough = dpm.release(wine.frame, wine.schema, epsilon=100.0, mechanism="matrix-laplace", insecure_seed=0)
-    assert enough.warnings == ()
-    assert enough.describe().warning == ""
-
-
 def gain(table: Any, schema: Schema, epsilon: float, trials: int) -> float:
     """Mean error of the covariance after the spectral repair over that after the structured one."""
     exact = dpm.release(
@@ -453,18 +368,6 @@ def gain(table: Any, schema: Schema, epsilon: float, trials: int) -> float:
             off = released.with_repair(repair).unit_ball_covariance - exact.unit_ball_covariance
             errors[place] += np.linalg.norm(off)
     return float(errors[0] / errors[1])
-
-
-@pytest.mark.slow
-def test_adult_gains_what_is_documented() -> None:
-    """docs/evidence/practice.md; without the agreement of margins it is 1.55 at ε = 3.
-
-    It was 1.85 before noise was added about the public center of levels, which took 9 % off the spectral repair's error and
-    4 % off this one's.
-    """
-    adult = dpm.datasets.adult()
-    assert gain(adult.frame, adult.schema, 3.0, 2) > 1.72
-    assert gain(adult.frame, adult.schema, 0.3, 2) > 2.0
 
 
 def test_a_narrow_number_takes_nothing_from_levels() -> None:

@@ -8,31 +8,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.papers import datasets as papers_datasets
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.integrate import quad
-from scipy.optimize import isotonic_regression
 
 import dpmoments as dpm
-from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.cells import MatrixLaplaceCells
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel
 from dpmoments.moments.repair import Repair, repair_gram, repair_moments
 from dpmoments.moments.spectral import (
     SpectralNoise,
-    _stieltjes_transform,
     bulk_and_outlier_eigenvalues,
     possible_eigenvalues,
-    rotation_invariant_eigenvalues,
 )
 from dpmoments.papers.models import WishartCells
 from dpmoments.papers.repairs import shrink
 from dpmoments.papers.sampling import wishart
-from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.sampling import insecure_generator, matrix_laplace, symmetric_gaussian
+from dpmoments.privacy.sampling import matrix_laplace, symmetric_gaussian
 from dpmoments.schema.constraints import Constraints
 from support.noise_models import additive, gaussian, laplace
 
@@ -159,51 +151,13 @@ def test_noise_shift_adds_a_bound_on_the_noise_where_an_eigenvalue_is_negative(n
     )  # beyond the bound: to zero
 
 
-def test_noise_shift_hides_singular_matrices_in_at_least_nineteen_of_twenty_draws() -> None:
-    """Where the noise keeps its bound, what is repaired lies above the exact matrix: G ⪯ Y + cI ⪯ G + 2cI."""
-    rng = np.random.default_rng(4)
-    for name in ISOTROPIC:
-        law = law_of(name, 8, 1.0)
-        exact, c = np.diag([0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0]), law.gram_bound(0.05)
-        noisy = [exact + draw(law, rng) for _ in range(200)]
-        above = [np.linalg.eigvalsh(repair_gram(y, law, Repair.NOISE_SHIFT, None) - exact) for y in noisy]
-        assert np.mean([found[0] >= 0 and found[-1] <= 2 * c for found in above]) >= 0.95, name
-
-
 # --- the pieces, against slow references ----------------------------------------------------------------------------
-
-
-@pytest.mark.long
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.floats(0.01, 10))
-def test_possible_eigenvalues_are_the_nearest(values: list[float], upper: float) -> None:
-    eigenvalues = np.array(values)
-    ascending = isotonic_regression(eigenvalues).x
-    low, high = 0.0, float(ascending.max()) + 1
-    if np.maximum(ascending, 0).sum() > upper:
-        for _ in range(200):  # bisection for the amount to subtract
-            middle = (low + high) / 2
-            low, high = (middle, high) if np.maximum(ascending - middle, 0).sum() > upper else (low, middle)
-    else:
-        high = 0.0
-    np.testing.assert_allclose(possible_eigenvalues(eigenvalues, upper), np.maximum(ascending - high, 0), atol=1e-9)
 
 
 def test_values_far_above_the_bound_are_still_brought_down() -> None:
     found = possible_eigenvalues(np.array([-1e30, 1.0, 1e30]), 5.0)
     assert found.min() >= 0
     assert found.sum() <= 5
-
-
-def test_stieltjes_transform_is_that_of_the_smoothed_density() -> None:
-    eigenvalues, bandwidth = np.array([-1.0, 0.2, 0.3, 4.0]), 0.5
-
-    def density(y: float) -> float:
-        return float(np.exp(-(((y - eigenvalues) / bandwidth) ** 2) / 2).mean() / (bandwidth * math.sqrt(2 * math.pi)))
-
-    for x, found in zip(eigenvalues, _stieltjes_transform(eigenvalues, bandwidth), strict=True):
-        hilbert = quad(density, -8, 12, weight="cauchy", wvar=x)[0]  # of density(y)/(y − x)
-        assert found.real == pytest.approx(-hilbert, abs=1e-7)
-        assert found.imag == pytest.approx(math.pi * density(x), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ISOTROPIC)
@@ -235,26 +189,6 @@ def test_r_transform_is_that_of_simulated_noise(name: str, part: float) -> None:
         assert misfit(fault) > 0.08
 
 
-@pytest.mark.parametrize("name", ISOTROPIC)
-def test_an_eigenvalue_stands_out_from_the_threshold_on(name: str) -> None:
-    d = 500
-    law = law_of(name, d, 1.0)
-    noise = SpectralNoise.of(law)
-    drawn = draw(law, np.random.default_rng(4))
-    for relative in (0.5, 2.0):
-        height = relative * noise.threshold
-        spiked = drawn.copy()
-        spiked[0, 0] += height
-        eigenvalues, vectors = np.linalg.eigh(spiked)
-        g = 1 / height
-        if relative < 1:
-            assert eigenvalues[-1] < noise.edge * 1.04
-        else:
-            assert eigenvalues[-1] == pytest.approx(1 / g + noise.correction(g) / g, rel=0.05)
-            corrected = rotation_invariant_eigenvalues(eigenvalues, noise)[-1]
-            assert corrected == pytest.approx(height * vectors[0, -1] ** 2, rel=0.1)
-
-
 def spectral(upper_skew: float, lower_skew: float, size: int = 50) -> SpectralNoise:
     """Noise of mean square eigenvalue 1."""
     return SpectralNoise(size, 1.0 / size, 2.0, upper_skew, lower_skew)
@@ -272,36 +206,6 @@ def test_the_edge_with_two_skews_is_next_to_that_with_equal_ones_or_one(skew: fl
     if skew < 1:
         same(spectral(1e-9, skew), spectral(0.0, skew))
     assert abs(spectral(skew, 2 * skew).edge / spectral(skew, skew).edge - 1) > 0.01  # planted fault: one skew for both
-
-
-@given(st.floats(1e-3, 10), st.floats(1e-3, 10))
-def test_the_edge_is_the_least_height_outside_the_spectrum(upper_skew: float, lower_skew: float) -> None:
-    noise = spectral(upper_skew, lower_skew)
-
-    def height(g: np.ndarray) -> np.ndarray:
-        return 1 / g + noise.correction(g) / g
-
-    points = np.linspace(0, 1 / upper_skew, 2001)[1:-1]
-    assert noise.edge <= height(points).min() * (1 + 1e-12)
-    g = 1 / noise.threshold
-    assert 0 < g < 1 / upper_skew
-    assert noise.edge == pytest.approx(float(height(np.array(g))), rel=1e-12)
-    slope = (height(np.array(g * (1 + 1e-5))) - height(np.array(g * (1 - 1e-5)))) / (2e-5 * g)
-    assert abs(slope) * g < 1e-6 * noise.edge * max(1.0, 1 / (1 - upper_skew * g))
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_the_edge_of_the_difference_of_two_unequal_wisharts(turned: bool) -> None:
-    """s₁W₁ − s₂W₂ with s₁ν₁ = s₂ν₂ has R(g) = s₁ν₁(κ₊ + κ₋)g/((1 − κ₊g)(1 + κ₋g)), κ₊ = s₁d and κ₋ = s₂d."""
-    d, rng = 400, np.random.default_rng(11)
-    (first, first_degrees), (second, second_degrees) = [(1.0, d), (0.25, 4 * d)][:: -1 if turned else 1]
-    drawn = first * wishart(np.eye(d), first_degrees, rng) - second * wishart(np.eye(d), second_degrees, rng)
-    largest = np.linalg.eigvalsh(drawn)[-1]
-    cell_variance = first * first_degrees * (first + second)
-    noise = SpectralNoise(d, cell_variance, 2 * d * cell_variance, first * d, second * d)
-    assert noise.edge == pytest.approx(largest, rel=0.03)
-    for fault in (replace(noise, upper_skew=noise.lower_skew), replace(noise, upper_skew=0.0, lower_skew=0.0)):
-        assert abs(fault.edge / largest - 1) > 0.06
 
 
 def test_noise_whose_upper_end_is_one_value_is_repaired() -> None:
@@ -343,32 +247,6 @@ def wrong_laws(noise: SpectralNoise) -> Mapping[str, SpectralNoise]:
     }
 
 
-@pytest.mark.parametrize("name", ISOTROPIC)
-@pytest.mark.parametrize("shape", ["flat", "decaying", "spiked"])
-def test_rotation_invariant_values_are_expected_values(name: str, shape: str) -> None:
-    """Their distance from v_iᵀ G v_i is small; with a wrong law, or the correction's sign turned, it is not."""
-    d = 200
-    spectrum = spectra(d)[shape] * d
-    law = law_of(name, d, 4.0)
-    noise = SpectralNoise.of(law)
-
-    def distance(estimate: Callable[[np.ndarray], np.ndarray]) -> float:
-        rng = np.random.default_rng(6)
-        eigenvalues, vectors = np.linalg.eigh(np.diag(spectrum) + draw(law, rng))
-        best = (vectors**2 * spectrum[:, None]).sum(axis=0)
-        return float(np.linalg.norm(estimate(eigenvalues) - best) / np.linalg.norm(eigenvalues - best))
-
-    assert distance(lambda values: rotation_invariant_eigenvalues(values, noise)) < 0.12
-    assert distance(lambda values: 2 * values - rotation_invariant_eigenvalues(values, noise)) > 1.9
-    faults = dict(wrong_laws(noise))
-    if shape != "decaying":  # too much correction pulls a flat spectrum where it belongs
-        del faults["four times the variance"]
-    if name != "gaussian":
-        faults["semicircle"] = replace(noise, upper_skew=0.0, lower_skew=0.0)
-    for fault in faults.values():
-        assert distance(lambda values, fault=fault: rotation_invariant_eigenvalues(values, fault)) > 0.2
-
-
 CASES = [
     (d, shape, name, level)
     for d in (5, 13, 60)
@@ -394,15 +272,6 @@ def errors_by_repair(d: int, shape: str, name: str, level: float, trials: int) -
             spectrum, law, lambda values, _, fault=fault: bulk_and_outlier_eigenvalues(values, fault, 1.0), trials
         )
     return found
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("d", "shape", "name", "level"), CASES)
-def test_spectral_is_near_the_best_repair_everywhere(d: int, shape: str, name: str, level: float) -> None:
-    found = errors_by_repair(d, shape, name, level, 12)
-    assert found["spectral"] <= 1.03 * found["clip"]
-    # the second term: where the truth is a multiple of I, shrinking has next to no error
-    assert found["spectral"] <= 1.08 * min(found["shrink"], found["rotation-invariant"]) + 0.06 * found["clip"]
 
 
 @pytest.mark.slow
@@ -453,65 +322,6 @@ def test_noise_shift_on_collinear_columns() -> None:
 
 
 # --- through a release ------------------------------------------------------------------------------------------------
-
-
-def wine_errors(mechanism: str, epsilon: float, **options: float) -> dict[str, float]:
-    rows = papers_datasets.standardized_unit_rows(dpm.datasets.wine())
-    exact = rows.T @ rows / len(rows)
-    found: dict[str, list[float]] = {}
-    for seed in range(20):
-        release = dpm.release(
-            rows, dpm.Schema.unit_ball(13), epsilon=epsilon, neighbors="replace_one", mechanism=mechanism, mean=False,
-            insecure_seed=seed, **options,
-        )  # fmt: skip
-        for repair in Repair:
-            moment = release.with_repair(repair).second_moment
-            found.setdefault(str(repair), []).append(float(np.linalg.norm(moment - exact)))
-    return {repair: float(np.mean(errors)) for repair, errors in found.items()}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("epsilon", "clipped", "repaired"), [(0.1, 1.9, 0.41), (1.0, 0.34, 0.26), (4.0, 0.097, 0.083)])
-def test_wine_under_pure_privacy(epsilon: float, clipped: float, repaired: float) -> None:
-    found = wine_errors("matrix-laplace", epsilon)
-    assert repaired < found["clip"] < clipped < found["none"] * 1.1
-    assert found["spectral"] < repaired
-
-
-@pytest.mark.long(sets=None)
-@pytest.mark.parametrize(("mechanism", "options"), [("laplace", {}), ("gaussian", {"delta": 1e-6})])
-def test_wine_under_other_noise(mechanism: str, options: dict[str, float]) -> None:
-    found = wine_errors(mechanism, 1.0, **options)
-    assert found["spectral"] < 0.8 * found["clip"] < 0.8 * found["shift"]
-
-
-def test_repairs_are_deterministic_and_draw_nothing() -> None:
-    release = dpm.release(np.full((50, 6), 0.3), dpm.Schema.unit_ball(6), epsilon=0.5, insecure_seed=0)
-    first = {repair: release.with_repair(repair).covariance for repair in Repair}
-    np.random.seed(1)  # noqa: NPY002
-    for repair, covariance in first.items():
-        np.testing.assert_array_equal(release.with_repair(repair).covariance, covariance)
-
-
-@pytest.mark.long
-def test_noise_on_a_covariance_includes_that_of_the_mean() -> None:
-    """The energy that the repair of a covariance reckons with is that of Σxxᵀ − n·μμᵀ over draws of a mechanism."""
-    n, d = 400, 4
-    mean = np.array([0.6, 0.3, 0.0, -0.2])
-    sums, gram = n * mean, n * np.outer(mean, mean) + 20.0 * np.eye(d)
-    shape = MomentShape(d, n_rows=n)
-    plan = dpm.mechanisms.Gaussian().plan(shape, PrivacyBudget.zcdp(0.5), "replace_one")
-    law = plan.model.law()
-    generator, nothing = insecure_generator(8), np.zeros((plan.dimension, plan.dimension), dtype=np.int64)
-    squares = []
-    for _ in range(2000):
-        noise = plan.add_noise(PrivacyFilter(plan, generator), "noise alone", nothing)
-        noisy_mean = (sums + noise[0, 1:] / plan.augmentation) / n
-        spread = gram + noise[1:, 1:] - n * np.outer(noisy_mean, noisy_mean)
-        squares.append(np.sum((spread - 20.0 * np.eye(d)) ** 2))
-    reckoned = law.about(-mean).energy
-    assert np.mean(squares) == pytest.approx(reckoned, rel=0.05)
-    assert np.mean(squares) > 1.1 * law.energy  # planted fault: the law of Σxxᵀ alone
 
 
 def test_covariance_beside_a_mean_is_repaired_as_such() -> None:

@@ -138,44 +138,6 @@ def test_an_anchor_is_a_change_of_coordinates() -> None:
     np.testing.assert_allclose(moved.gram, symmetric_root @ plain.gram @ symmetric_root, rtol=1e-3, atol=1.0)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-def test_a_step_with_the_mean_pays_for_sum_and_gram_and_leaves_the_count_cell_alone(neighbors: str) -> None:
-    """All of ρ buys noise for ‖(√2·w·x, x xᵀ)‖, √(1 + 2w²) under add-remove or √2(1 + w²): not for a count that is known."""
-    rng, d, rho, radius = np.random.default_rng(3), 2, 0.4, 1.5
-    table = rng.normal(size=(30, d)) * 100.0
-    clipped = table / np.linalg.norm(table, axis=1, keepdims=True) * radius
-    rows = Rows.of(table, dpm.Schema.unbounded(d), neighbors=neighbors)
-    w, generator = StepNoise.calibrated(d, rho, Neighbors.of(neighbors), mean=True).augmentation, insecure_generator(2)
-    assert 0.0 < w <= 1.0
-    sums, grams = [], []
-    for _ in range(600):
-        one_step = filter_that_pays(dpm.PrivacyBudget.zcdp(rho), neighbors, generator)
-        mapped = MappedRows(rows, one_step, np.zeros(d), np.eye(d))
-        found = mapped.moments({"step": 1}, rho, radius, mean=True)
-        assert found.sum is not None
-        sums.append(found.sum - clipped.sum(axis=0))
-        grams.append(np.diagonal(found.gram) - (clipped**2).sum(axis=0))
-        (draw,) = one_step.close().draws
-        assert Fraction(rho) * Fraction(999_999, 1_000_000) <= draw.loss.amount <= Fraction(rho)
-    sensitivity = math.sqrt(2) * (1 + w * w) if neighbors == "replace_one" else math.sqrt(1 + 2 * w * w)
-    scale = sensitivity / math.sqrt(2 * rho)
-
-    def pvalue(sample: np.ndarray, deviation: float) -> float:
-        tail = float(stats.chi2(sample.size).cdf(float((sample**2).sum()) / deviation**2))
-        return 2.0 * min(tail, 1.0 - tail)
-
-    for sample, expected in (
-        (np.concatenate(sums), scale * math.sqrt(0.5) * radius / w),
-        (np.concatenate(grams), scale * radius**2),
-    ):
-        assert stats.kstest(sample / expected, "norm").pvalue > 1e-3
-        assert pvalue(sample, expected) > 1e-3
-        # planted fault: noise calibrated to the other relation
-        other = math.sqrt(2) * (1 + w * w) / math.sqrt(1 + 2 * w * w)
-        assert pvalue(sample, expected * (1 / other if neighbors == "replace_one" else other)) < 1e-6
-
-
 def test_under_epsilon_and_delta_the_steps_are_counted_as_one_gaussian_mechanism() -> None:
     """More ρ than zCDP gives for the same (ε, δ), and all of it is spent."""
     table = np.random.default_rng(11).normal(size=(500, 3))
@@ -252,44 +214,6 @@ def test_heavy_tails_widen_the_last_clip() -> None:
     adaptive = run(table, dpm.mechanisms.CoinPress(bounds), 0)
     normal = run(table, dpm.mechanisms.CoinPress(bounds, clip="gaussian"), 0)
     assert whitened_error(adaptive.gram / 8000, np.eye(D)) < 0.6 * whitened_error(normal.gram / 8000, np.eye(D))
-
-
-def test_fewer_rows_than_features_and_tiny_budgets_say_what_they_cannot_do() -> None:
-    rng = np.random.default_rng(7)
-    few = run(rng.normal(size=(8, 20)), dpm.mechanisms.CoinPress((1.0, 100.0)), 0)
-    assert np.isfinite(few.gram).all()
-    assert "fewer-rows-than-features" in codes(few.diagnostics["warnings"])
-    starved = run(rng.normal(size=(500, 3)), dpm.mechanisms.CoinPress((1.0, 1e6)), 0, rho=1e-9)
-    assert np.isfinite(starved.gram).all()
-    assert "small-eigenvalues-lost" in codes(starved.diagnostics["warnings"])
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "spread", "rho", "said"),
-    [
-        (20_000, 5.0, 50.0, False),
-        (20_000, 3.0, 1e3, False),
-        (3_000, 1e4, 0.5, False),
-        (300, 1e4, 1e-4, True),
-        (2_000, 5.0, 1e-6, True),
-    ],
-)
-def test_the_budget_is_called_too_small_where_it_is_and_nowhere_else(
-    n_rows: int, spread: float, rho: float, said: bool
-) -> None:
-    """With an ample budget one step is best, and the range of eigenvalues stays as wide as it was: that is no fault."""
-    table = np.random.default_rng(8).normal(size=(n_rows, 3))
-    noisy = run(table, dpm.mechanisms.CoinPress((1.0, spread)), 0, rho=rho)
-    assert ("small-eigenvalues-lost" in codes(noisy.diagnostics["warnings"])) == said
-
-
-def test_one_dimension() -> None:
-    rng = np.random.default_rng(10)
-    table = rng.normal(1e4, 30.0, size=(2000, 1))
-    noisy = run(table, dpm.mechanisms.CoinPress((1.0, 1e6), mean_radius=1e6), 0, mean=True)
-    assert noisy.sum is not None
-    assert noisy.mean[0] == pytest.approx(1e4, abs=4.0)
-    assert noisy.covariance[0, 0] == pytest.approx(900.0, rel=0.1)
 
 
 def test_a_budget_beyond_the_lattice_is_refused_before_any_row_is_read() -> None:
@@ -573,17 +497,3 @@ def test_the_edges_of_what_options_may_be(kind: Any) -> None:
     with refused(": use '"):
         PaperCoinPress(constants="none")  # type: ignore[arg-type]
 
-
-def test_a_private_number_of_rows_is_stood_in_for_and_counted_first() -> None:
-    """ρ/100 buys the count: noise of √(1/(2ρ/100))."""
-    assert STAND_IN_ROWS == 1000
-    private = plan(CoinPress((1.0, 10.0)), MomentShape(3, mean=False, row_norm=None), 0.5, "add_remove")
-    assert private.rules is None
-    assert private.details == {"rho": 0.5, "spread": 10.0}
-    assert private.expected_count_error == pytest.approx(10.0, rel=1e-9)
-    public = plan(CoinPress((1.0, 10.0)))
-    assert public.expected_count_error == 0.0
-    assert set(public.details) == {"rho", "spread", "shares", "predicted_mahalanobis"}
-    assert public.details["shares"] == public.rules.schedule.shares
-    assert public.details["predicted_mahalanobis"] == public.rules.schedule.predicted_error
-    assert public.rules == CoinPress((1.0, 10.0)).step_rules(UNBOUNDED, 1000.0, 0.5, Neighbors.REPLACE_ONE)

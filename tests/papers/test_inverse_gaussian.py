@@ -56,18 +56,6 @@ def test_sensitivity_holds_without_the_assertion(neighbors, bound):
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
-def test_sensitivity_is_nearly_attained_where_the_bound_is_large(neighbors):
-    bound = 60.0
-    gram, rows = bound * np.eye(2), np.eye(2)
-    other = gram + (np.outer(rows[1], rows[1]) if neighbors == "replace_one" else 0)
-    change = np.linalg.norm(raised_inverse(gram + np.outer(rows[0], rows[0]), bound) - raised_inverse(other, bound))
-    stated = InverseGaussian(bound).sensitivity(2, Neighbors.of(neighbors)).value
-    assert 0.98 * stated < change <= stated
-    # Planted fault: half of it would be violated.
-    assert change > stated / 2
-
-
-@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_paper_sensitivity_is_larger_and_refuses_small_bounds(neighbors):
     relation = Neighbors.of(neighbors)
     exact, paper = InverseGaussian(4.0), InverseGaussian(4.0, calibration="paper")
@@ -123,21 +111,6 @@ def test_law_of_the_released_inverse():
         eigenvalues = np.linalg.eigvalsh(noisy.gram)
         assert eigenvalues[0] > 20.0 * (1 - 1e-9)
         assert eigenvalues[-1] < 400 * (1 + 1e-9)
-
-
-def test_small_noise_gives_the_gram_matrix_back():
-    table = np.random.default_rng(2).uniform(-0.57, 0.57, (4000, 3))
-    plan = InverseGaussian(300.0).plan(MomentShape(3, n_rows=4000), PrivacyBudget.zcdp(0.5), "replace_one")
-    noisy = run_plan(plan, Rows.of(table, dpm.Schema.unit_ball(3), neighbors=plan.neighbors), insecure_generator(4))
-    gram = table.T @ table
-    assert np.linalg.norm(noisy.gram - gram) < 0.05 * np.linalg.norm(gram)
-
-
-def test_empty_table_breaks_the_assertion_and_not_the_run():
-    plan = InverseGaussian(5.0).plan(MomentShape(2, mean=False), PrivacyBudget.zcdp(0.5), "add_remove")
-    rows = Rows.of(np.zeros((0, 2)), dpm.Schema.unit_ball(2), neighbors="add_remove")
-    eigenvalues = np.linalg.eigvalsh(run_plan(plan, rows, insecure_generator(5)).gram)
-    assert eigenvalues[0] >= 5.0 * (1 - 1e-9)
 
 
 @pytest.mark.long(sets=None)

@@ -108,20 +108,6 @@ def test_columns_of_any_shape_and_number() -> None:
         assert found.diagnostics["half_widths"][2] >= 50.0
 
 
-@pytest.mark.slow
-def test_too_few_rows_are_warned_of_and_never_stop_a_run() -> None:
-    rng = np.random.default_rng(5)
-    for neighbors in Neighbors:
-        for n in (1, 2, 20):
-            for budget in (BUDGETS[0], BUDGETS[2], PrivacyBudget.pure(1e-3)):
-                for of in (None, LogScaleHistogramMean()):
-                    found = run(rng.normal(size=n), budget, neighbors, of=of)
-                    assert np.isfinite(found.mean).all()
-                    if n < 20:
-                        assert "location-lost" in codes(found.diagnostics["warnings"])
-    assert np.isfinite(run(np.empty(0), BUDGETS[0]).gram).all()
-
-
 # What is drawn ----------------------------------------------------------------------------------------------------------------
 
 

@@ -204,12 +204,3 @@ def test_a_shape_is_that_of_its_schema(mean: bool, missing: Any) -> None:
     bounded = dpm.Schema(dpm.Numeric("a", 0, 8, missing=missing), dpm.Numeric("b", -9, 900, missing=missing))
     assert MomentShape.of(bounded, mean=mean).row_norm == 1.0
 
-
-def test_steps_of_a_run_share_one_filter_and_stay_within_it() -> None:
-    """A step that the filter has no budget for is refused before noise is drawn."""
-    rows = Rows.of(np.zeros((5, 2)), dpm.Schema.unbounded(2))
-    one: PrivacyFilter = filter_that_pays(ZCDP, Neighbors.ADD_REMOVE, insecure_generator(0))
-    mapped = MappedRows(rows, one, np.zeros(2), np.eye(2))
-    mapped.moments({"step": 1}, 0.3, 1.0, mean=False)
-    with pytest.raises(dpm.privacy.filter.PrivacyFilterError):
-        mapped.moments({"step": 2}, 0.3, 1.0, mean=False)

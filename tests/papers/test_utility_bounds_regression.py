@@ -302,35 +302,3 @@ def test_the_answer_says_what_a_bound_is_about_and_where_it_says_nothing() -> No
 
 # Files ----------------------------------------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize("name", RUNS)
-def test_a_model_survives_its_file(name: str) -> None:
-    release = run(name, 1, True, "add_remove")
-    again = MomentRelease.from_dict(release.to_dict())
-    assert again.noise_model is not None
-    assert release.noise_model is not None
-    assert again.noise_model.to_dict() == release.noise_model.to_dict()
-    first, second = (one.ridge("x2", alpha=0.01) for one in (release, again))
-    assert first.unit_ball_error_bound == second.unit_ball_error_bound
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "code"),
-    [
-        ("projection", {"degrees": 2}, "must be"), ("projection", {"degrees": None}, "must be"),
-        ("projection", {"padding": -1.0}, "must be"),
-        ("projection", {"subtracted": 1}, "of the noise model must be"),
-        ("projection", {"n_features": 7}, "features and the schema has"),
-        ("projection", {"n_features": True}, "must be a whole number"), ("projection", {"name": "cauchy"}, ": use '"),
-        ("projection", {"odd": 1}, "has unknown entries"), ("coinpress", {"linear": [1.0]}, "finite numbers"),
-        ("coinpress", {"linear": None}, "finite numbers"), ("coinpress", {"sum_scale": 0.0}, "must be"),
-        ("coinpress", {"step_gram": [float("nan")] * 9}, "finite numbers"),
-        ("inverse", {"inverse": None}, "finite numbers"),
-        ("inverse", {"smallest_eigenvalue": 0.0}, "must be"), ("inverse", {"n_features": 10**30}, "finite numbers"),
-    ],
-)  # fmt: skip
-def test_a_model_that_is_none_is_refused(name: str, change: dict[str, Any], code: str) -> None:
-    content = copy.deepcopy(run(name, 1, True, "add_remove").to_dict())
-    content["noise"] |= change
-    with refused(code):
-        MomentRelease.from_dict(content)
