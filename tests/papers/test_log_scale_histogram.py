@@ -32,7 +32,7 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.disclosed import ReleaseWarning
 from dpmoments.rows.rows import Rows
 from support.opened_filter import filter_that_pays
-from support.said import Said, codes, refused, warned
+from support.said import Said, refused, warned
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 BUDGETS = [PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5)]

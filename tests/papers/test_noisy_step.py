@@ -24,7 +24,6 @@ from dpmoments.papers.mechanisms.mapped_rows import (
     require_workable_budget,
 )
 from dpmoments.privacy.budget import PrivacyBudget
-from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
@@ -144,15 +143,11 @@ def test_a_count_under_jointly_counted_losses_is_whole_though_its_lattice_is_fin
     assert n_rows == round(answer)
 
 
-def test_noise_of_a_count_is_of_sensitivity_one() -> None:
-    assert count_scale(PURE) == pytest.approx(1 / 0.8, rel=1e-12)
-    assert count_error(PURE) == pytest.approx(math.sqrt(2) / 0.8, rel=1e-12)
-    assert count_scale(ZCDP) == count_error(ZCDP) == pytest.approx(1.0, rel=1e-12)
-
-
 @pytest.mark.parametrize("share", [None, 0.25])
 def test_the_part_for_the_count(share: float | None) -> None:
-    """5 % of ρ, or 10 % of ε; under (ε, δ) it needs no δ."""
+    """5 % of ρ, or 10 % of ε; under (ε, δ) it needs no δ. Its noise is of sensitivity 1."""
+    assert (count_scale(PURE), count_error(PURE)) == pytest.approx((1 / 0.8, math.sqrt(2) / 0.8), rel=1e-12)
+    assert count_scale(ZCDP) == count_error(ZCDP) == pytest.approx(1.0, rel=1e-12)
     part, rest = split_for_count(ZCDP, share)
     wanted = 0.05 if share is None else share
     assert (part.rho, rest.rho) == (pytest.approx(0.5 * wanted), pytest.approx(0.5 * (1 - wanted)))
@@ -172,6 +167,10 @@ def test_a_budget_must_buy_every_step_a_noise_that_the_lattice_can_hold() -> Non
         require_workable_budget(least / smallest * (1 + 1e-9), shares)
         with refused("per entry would hide a table of any size: give a larger"):
             require_workable_budget(least / smallest * (1 - 1e-9), shares)
+    shape = MomentShape(3, n_rows=1000, mean=False)
+    for mechanism in (dpm.mechanisms.CoinPress(), dpm.mechanisms.PrivatePreconditioning()):
+        with refused("per entry would hide a table of any size: give a larger"):
+            mechanism.plan(shape, PrivacyBudget.zcdp(1e-24), "replace_one")
 
 
 def test_what_a_shape_says_and_refuses() -> None:
@@ -203,4 +202,3 @@ def test_a_shape_is_that_of_its_schema(mean: bool, missing: Any) -> None:
     # A bound of any size is 1 in the units in which rows are encoded.
     bounded = dpm.Schema(dpm.Numeric("a", 0, 8, missing=missing), dpm.Numeric("b", -9, 900, missing=missing))
     assert MomentShape.of(bounded, mean=mean).row_norm == 1.0
-

@@ -15,7 +15,7 @@ from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.laws import Directions
 from dpmoments.papers.mechanisms.eigenvectors import temperature
 from dpmoments.papers.sphere import sample_bingham
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
+from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import sorted_eigenvalues_l1, sorted_eigenvalues_l2
@@ -269,6 +269,7 @@ class TestEigenvalues:
         assert noisy.count == 32.0
         assert max(noisy.diagnostics["eigenvalues"]) <= 32.0
 
+
 class TestKapralovTalwar:
     def test_terms_are_subtracted_with_their_noisy_eigenvalues(self, monkeypatch):
         table = amin_synthetic(40, 4, np.random.default_rng(1))
@@ -380,6 +381,7 @@ class TestOptions:
                 "budgets"
             ]
             assert budgets == {"eigenvalues": 2.0}
+
 
 @pytest.mark.parametrize("allocation", ["gaps", "adaptive", "uniform"])
 @pytest.mark.parametrize("budget", [PrivacyBudget.pure(0.8), PrivacyBudget.zcdp(0.3)])

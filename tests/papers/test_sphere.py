@@ -372,32 +372,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("eigenvalues", "direction"), CASES)
-class TestDeflation:
-    def test_eigenvalues_are_those_of_the_restriction(self, eigenvalues, direction):
-        found = _deflate(eigenvalues, direction).eigenvalues
-        scale = np.abs(eigenvalues).max()
-        reference = restricted_eigenvalues(eigenvalues / scale, direction, np.random.default_rng(1))
-        assert_allclose(found / scale, reference, atol=2e-14)
-        assert (found <= eigenvalues[:-1]).all(), "eigenvalues must interlace"
-        assert (found >= eigenvalues[1:]).all(), "eigenvalues must interlace"
+def test_deflation_is_the_restriction_to_the_complement_of_a_direction(eigenvalues, direction):
+    deflation, scale, k = _deflate(eigenvalues, direction), np.abs(eigenvalues).max(), len(direction)
+    found = deflation.eigenvalues
+    reference = restricted_eigenvalues(eigenvalues / scale, direction, np.random.default_rng(1))
+    assert_allclose(found / scale, reference, atol=2e-14)
+    assert (found <= eigenvalues[:-1]).all(), "eigenvalues must interlace"
+    assert (found >= eigenvalues[1:]).all(), "eigenvalues must interlace"
 
-    def test_eigenvectors_are_orthonormal_and_diagonalise(self, eigenvalues, direction):
-        deflation = _deflate(eigenvalues, direction)
-        lifted = deflation.lift(np.eye(len(direction) - 1))
-        basis = np.column_stack([deflation.direction, lifted])
-        assert_allclose(basis.T @ basis, np.eye(len(direction)), atol=1e-14)
-        scale = np.abs(eigenvalues).max()
-        assert_allclose((lifted.T * (eigenvalues / scale)) @ lifted, np.diag(deflation.eigenvalues / scale), atol=1e-14)
-
-    def test_the_direction_removed_is_the_one_given(self, eigenvalues, direction):
-        removed = _deflate(eigenvalues, direction).direction
-        assert_allclose(removed, direction, atol=5e-15)
-
-    def test_columns_are_lifted_one_by_one(self, eigenvalues, direction):
-        coordinates = np.random.default_rng(2).standard_normal((len(direction) - 1, 3))
-        deflation = _deflate(eigenvalues, direction)
-        dense = deflation.lift(np.eye(len(direction) - 1)) @ coordinates
-        assert_allclose(deflation.lift(coordinates), dense, atol=1e-12)
+    lifted = deflation.lift(np.eye(k - 1))
+    basis = np.column_stack([deflation.direction, lifted])
+    assert_allclose(deflation.direction, direction, atol=5e-15)
+    assert_allclose(basis.T @ basis, np.eye(k), atol=1e-14)
+    assert_allclose((lifted.T * (eigenvalues / scale)) @ lifted, np.diag(found / scale), atol=1e-14)
+    coordinates = np.random.default_rng(2).standard_normal((k - 1, 3))
+    assert_allclose(deflation.lift(coordinates), lifted @ coordinates, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))

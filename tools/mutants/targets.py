@@ -124,7 +124,6 @@ TESTS = {
         "contract",
         "norm_histogram",
         "coinpress",
-        "coinpress_robustness",
         "means_of_papers",
         "means_replayed",
     ),
