@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from dpmoments.privacy.sensitivity import gram_entrywise_l1, gram_frobenius, gra
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.schema import Schema
-from support.said import refused
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 PURE, ZCDP = PrivacyBudget.pure(0.7), PrivacyBudget.zcdp(0.3)
@@ -148,7 +146,7 @@ def test_noise_is_scaled_to_the_sensitivity_of_augmented_rows(relation: Neighbor
 
 def test_the_lattice_of_a_plan_has_room_for_its_noise() -> None:
     """The finest for the standard deviation on the diagonal, or for the whole Wishart matrix before its mean is taken off."""
-    for epsilon in np.exp(np.linspace(math.log(1e-7), math.log(1e-4), 24)).tolist():
+    for epsilon in np.geomspace(1e-7, 1e-4, 8).tolist():
         pure, approximate = PrivacyBudget.pure(epsilon), PrivacyBudget.approximate(epsilon, 1e-6)
         shape, mechanisms = MomentShape(3), dpm.mechanisms
         plans: list[Any] = [

@@ -20,7 +20,6 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sensitivity import Norm, query_distance, sums_in_body
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
-from support.drawn_releases import planted
 from support.said import refused
 
 ADD_REMOVE, REPLACE_ONE = Neighbors
@@ -42,12 +41,6 @@ def frame(n_rows: int, seed: int = 0) -> pd.DataFrame:
             "region": rng.choice(["north", "south", "east", "elsewhere"], n_rows),
         }
     )
-
-
-def numbers(values: np.ndarray, **options: Any) -> dpm.MeanRelease:
-    names = [f"x{index}" for index in range(values.shape[1])]
-    schema = dpm.Schema(*(dpm.Numeric(name, -1, 1) for name in names))
-    return dpm.release_mean(pd.DataFrame(values, columns=names), schema, **options)
 
 
 TABLES: dict[str, tuple[Any, dpm.Schema]] = {
@@ -149,15 +142,13 @@ def test_intervals_of_numbers_and_levels_hold_as_often_as_stated() -> None:
     assert excess(stats.laplace.ppf(0.9) / np.sqrt(2.0) * law.standard_deviations)[[0, 1, 6]].min() > 4.0 * 0.008
 
 
-@pytest.mark.slow
 def test_the_error_is_that_of_k_norm_noise_on_the_box() -> None:
     """√((D + 1)(D + 2)/3)/ε for each sum in units of its bounds, twice that without the count where rows are replaced."""
     schema = dpm.Schema(*(dpm.Numeric(f"x{index}", -1, 1) for index in range(9)))
     for neighbors, expected in ((ADD_REMOVE, np.sqrt(11 * 12 / 3)), (REPLACE_ONE, 2.0 * np.sqrt(10 * 11 / 3))):
         rows = Rows.of(np.zeros((1000, 9)), schema, neighbors=neighbors, threads=1)
-        errors, law = errors_of_runs(rows, 1.0, 2500)
-        assert np.sqrt(np.mean(np.square(3000.0 * errors))) == pytest.approx(expected, rel=0.03)  # x is divided by √9
-        np.testing.assert_allclose(3000.0 * law.standard_deviations, expected, rtol=1e-6)
+        _, law = errors_of_runs(rows, 1.0, 1)
+        np.testing.assert_allclose(3000.0 * law.standard_deviations, expected, rtol=1e-6)  # x is divided by √9
 
 
 def test_an_approximate_budget_is_spent_on_the_smaller_noise() -> None:
@@ -175,4 +166,3 @@ def test_a_budget_that_leaves_no_lattice_is_refused_before_a_row_is_read() -> No
         BoundedSums().plan(MomentShape(d), dpm.PrivacyBudget.pure(1e-5), "add_remove")
         with refused("per entry would hide a table of any size: give a larger"):
             BoundedSums().plan(MomentShape(d), dpm.PrivacyBudget.pure(1e-12), "add_remove")
-

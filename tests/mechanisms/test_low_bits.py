@@ -33,16 +33,6 @@ def even_share_score(integers: np.ndarray) -> float:
     return float((np.mean(cells % 2 == 0) - 0.5) * 2 * math.sqrt(len(cells)))
 
 
-def total_score(draws: list[np.ndarray]) -> float:
-    return sum(map(even_share_score, draws)) / math.sqrt(len(draws))
-
-
-def plan_with_large_noise() -> AdditivePlan:
-    plan = dpm.mechanisms.MatrixLaplace().plan(MomentShape(D, mean=False), PrivacyBudget.pure(0.32), "add_remove")
-    assert isinstance(plan, AdditivePlan)
-    return plan
-
-
 def integer_noise(plan: AdditivePlan, generator: np.random.Generator) -> np.ndarray:
     """What the privacy filter adds to the lattice sums, in lattice units: below 2^53, so exact in floating point."""
     nothing = np.zeros((plan.dimension, plan.dimension), dtype=np.int64)
@@ -53,8 +43,14 @@ def integer_noise(plan: AdditivePlan, generator: np.random.Generator) -> np.ndar
 
 
 def test_parity_of_matrix_laplace_noise_is_fair() -> None:
-    plan, generator = plan_with_large_noise(), insecure_generator(0)
-    assert abs(total_score([integer_noise(plan, generator) for _ in range(12)])) < LIMIT
+    plan = dpm.mechanisms.MatrixLaplace().plan(MomentShape(D, mean=False), PrivacyBudget.pure(0.32), "add_remove")
+    assert isinstance(plan, AdditivePlan)
+    generator, rate = insecure_generator(0), plan.noise.rate
+    scores = [even_share_score(integer_noise(plan, generator)) for _ in range(12)]
+    assert abs(sum(scores)) / math.sqrt(12) < LIMIT
+    # planted fault: rounding alone
+    rounded = [np.rint(matrix_laplace(D, rate, generator) * 4.0**plan.bits).astype(np.int64) for _ in range(12)]
+    assert sum(map(even_share_score, rounded)) / math.sqrt(12) > LIMIT
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
@@ -124,6 +120,7 @@ def test_a_lattice_is_the_finest_on_which_the_noise_has_room() -> None:
             assert 6 <= bits <= 20
             assert bits == 20 or scale * 4.0 ** (bits + 1) > 2.0**46
     assert MAX_NOISE == 2.0**46
+    assert [choose_bits(1.0, d) for d in (8192, 8193)] == [20, 19]  # of wide rows one that they can be summed on
 
 
 def share_above_one(row: list[float], n_runs: int = 600) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,15 @@ from dpmoments.mechanisms.means.base import NoisyMean
 from dpmoments.mechanisms.registry import make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.log_scale_histogram import ColumnQueries, choose
-from dpmoments.privacy.accounting import LossUnit
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.sampling import insecure_generator, secure_generator
+from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import rank_score
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.release import release_mean
 from support.opened_filter import filter_that_pays
-from support.said import Said, codes, refused
+from support.said import Said, refused
 
 pytestmark = pytest.mark.long(sets=None)
 
@@ -241,4 +239,3 @@ def test_a_known_covariance_whitens() -> None:
     found = run("coinpress", table, 0, radius=1e4, covariance=(root @ root.T).tolist())
     standardized = np.linalg.solve(root, found.mean - [500.0, 6.0])
     assert np.linalg.norm(standardized) < 0.1
-

@@ -12,14 +12,13 @@ import pytest
 from contracts.cases import run_plan
 from dpmoments.mechanisms.registry import MEAN_MECHANISMS, make_mean_mechanism
 from dpmoments.mechanisms.shape import MomentShape
-from dpmoments.papers.mechanisms import coinpress_mean
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean
 from dpmoments.papers.mechanisms.coordinatewise import SymmetricQuantilesPlan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.rows import Rows
 from dpmoments.schema.schema import Schema
-from support.said import Said, refused
+from support.said import refused
 
 pytestmark = pytest.mark.long(sets=None)
 
@@ -213,4 +212,3 @@ def test_which_budgets_are_served_and_how_their_losses_add_up(name: str) -> None
     assert (BudgetKind.PURE in mechanism.budget_kinds) == (name in (*COORDINATEWISE, "log-scale-histogram"))
     assert (mechanism.drawable_budget(budget).rho > 1.05 * budget.to_rho()) == (name not in choosing)
     assert not mechanism.needs_row_norm
-

@@ -29,7 +29,6 @@ from dpmoments.mechanisms import (
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.law import NoiseLaw
-from dpmoments.moments.models import AdditiveModel
 from dpmoments.moments.repair import Repair
 from dpmoments.papers.mechanisms.eigenvectors import projected_cells, subtracted_cells
 from dpmoments.privacy.budget import PrivacyBudget
@@ -40,7 +39,6 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.rows.rows import Rows
 from dpmoments.spending.release import moment_release
-from references.plain_rotated_noise import RotatedNoise
 from support.opened_filter import Unchecked
 
 pytestmark = pytest.mark.long(sets=None)

@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -135,9 +134,8 @@ def test_faults_are_found(fault: Callable[[pytest.MonkeyPatch], None], monkeypat
 # The lattice: a plan is refused before a draw, or its run ends.
 
 
-@pytest.mark.long(sets=3)
-@pytest.mark.parametrize("n_columns", [1, 2, 3, 5])
-@pytest.mark.parametrize("numbers", [0, 1])
+@pytest.mark.long(sets=2)
+@pytest.mark.parametrize(("n_columns", "numbers"), [(1, 0), (2, 1), (5, 1)])
 def test_a_budget_too_small_for_exact_levels_is_refused_before_any_draw(n_columns: int, numbers: int) -> None:
     names = [f"c{index}" for index in range(n_columns)]
     schema = dpm.Schema(*[dpm.Categorical(name, LEVELS) for name in names], *[A] * numbers)
@@ -211,9 +209,10 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
 }
 
 
-@pytest.mark.parametrize("forgery", list(FORGERIES))
-def test_forged_files_are_found(forgery: str) -> None:
-    assert forged(FORGERIES[forgery])
+def test_forged_files_are_found() -> None:
+    assert not forged(lambda _: None)
+    for name, forgery in FORGERIES.items():
+        assert forged(forgery), name
 
 
 # What clipping hides.

@@ -43,7 +43,6 @@ from support.noise_models import additive, gaussian, laplace
 from support.said import refused
 
 D, RATE = 4, 0.7
-EXACT = dict(rtol=1e-12, atol=1e-300)
 
 ADDITIVE: dict[str, AdditiveModel] = {
     "gaussian": gaussian(D, 2.0, 1.0, 4.0, 9.0),
@@ -78,8 +77,8 @@ class Sum:
     def product_covariance(self, vector: np.ndarray, chosen: list[int] | None = None) -> np.ndarray:
         return np.asarray(sum(part.product_covariance(vector, chosen) for part in self.parts))
 
-    def functional_variance(self, weights: np.ndarray) -> float:
-        return math.fsum(part.functional_variance(weights) for part in self.parts)
+    def covariance(self, weights: np.ndarray) -> np.ndarray:
+        return np.asarray(sum(part.covariance(weights) for part in self.parts))
 
 
 def symmetric(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -98,14 +97,12 @@ def same_answers(law: NoiseLaw, plain: Any, rng: np.random.Generator) -> None:
         expected = plain.product_covariance(vector, chosen)
         found = law.covariance_of_product(vector, chosen)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * stated.max())
-        expected = [plain.functional_variance(weight) for weight in weights]
-        np.testing.assert_allclose(law.variance(None, weights), expected, **EXACT)
-        both = [[plain.functional_variance(a + b) for a in weights] for b in weights]
-        polar = (np.array(both) - np.add.outer(expected, expected)) / 2.0
-        np.testing.assert_allclose(law.covariance(None, weights), polar, rtol=1e-11, atol=1e-11 * np.max(expected))
-        assert law.variance_of_square(vector) == pytest.approx(
-            plain.functional_variance(np.outer(vector, vector)), rel=1e-12
-        )
+        expected = plain.covariance(weights)
+        variances = np.diag(expected)
+        np.testing.assert_allclose(law.variance(None, weights), variances, rtol=1e-12, atol=1e-300)
+        np.testing.assert_allclose(law.covariance(None, weights), expected, rtol=1e-11, atol=1e-11 * variances.max())
+        [square] = plain.covariance(np.outer(vector, vector)[None])
+        assert law.variance_of_square(vector) == pytest.approx(square[0], rel=1e-12)
 
 
 def few_indices_are_as_good_as_all(law: NoiseLaw, rng: np.random.Generator) -> None:
@@ -207,7 +204,7 @@ def test_rotated_laws_answer_as_they_did(exact: bool, cells: str) -> None:
     carried = law.carried(about)
     stated = about @ plain.product_covariance(about.T @ vector) @ about.T
     np.testing.assert_allclose(carried.covariance_of_product(vector), stated, rtol=1e-11, atol=1e-11 * stated.max())
-    expected = [plain.functional_variance(about.T @ weight @ about) for weight in weights]
+    expected = np.diag(plain.covariance(about.T @ weights @ about))
     np.testing.assert_allclose(carried.variance(None, weights), expected, rtol=1e-11)
 
 

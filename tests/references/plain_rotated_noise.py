@@ -13,90 +13,30 @@ from dpmoments.moments.models import WithOwnCount
 from dpmoments.papers.models import InverseNormalModel, LastStepModel, WishartModel
 
 
-def _covariance_of_product(variances: FloatArray, vector: FloatArray) -> FloatArray:
-    """Cov(C b) for a symmetric C of uncorrelated cells with these variances."""
-    covariance = variances * np.outer(vector, vector)  # two entries of C b share one cell of C
-    covariance[np.diag_indices(len(vector))] = variances @ vector**2
-    return covariance
-
-
-def _variance_of_functional(variances: FloatArray, weights: FloatArray) -> float:
-    """Var(Σ Aᵢⱼ Cᵢⱼ) for symmetric A and C, the cells of C uncorrelated with these variances."""
-    squares = variances * weights**2
-    return float(2.0 * squares.sum() - np.trace(squares))
-
-
 @dataclass(frozen=True, eq=False)
 class RotatedNoise:
-    """N = R C Rᵀ on Σ z zᵀ, z = (1, x − c), C of uncorrelated cells: every answer from whole matrices.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (d + 1, m)
-        R.
-    variances : ndarray of shape (m, m)
-        Of the cells of C; symmetric.
-    count_is_exact : bool
-        Whether the number of rows was known, so that the cell N₀₀ is 0 whatever R C Rᵀ has there.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not fit, or a number is not finite, or a variance negative.
-
-    """
+    """N = R C Rᵀ on Σ z zᵀ, z = (1, x − c), C symmetric of uncorrelated cells; N₀₀ is 0 where the number of rows was known."""
 
     matrix: FloatArray
     variances: FloatArray
     count_is_exact: bool = False
 
-    def __post_init__(self) -> None:
-        if self.matrix.ndim != 2 or self.variances.shape != (self.matrix.shape[1],) * 2:
-            raise ValueError(
-                f"R has shape {self.matrix.shape} and the variances {self.variances.shape}: a row and a column of them for every "
-                "column of R are needed"
-            )
-        if not (np.isfinite(self.matrix).all() and np.isfinite(self.variances).all() and (self.variances >= 0.0).all()):
-            raise ValueError("R and the variances of the noise must be finite, and the variances 0 or above")
+    def covariance(self, weights: FloatArray) -> FloatArray:
+        """Cov(Σ Aᵢⱼ Nᵢⱼ, Σ Bᵢⱼ Nᵢⱼ) for symmetric A, B in ``weights``, shape (functionals, d + 1, d + 1)."""
+        weights = np.array(weights)
+        if self.count_is_exact:
+            weights[:, 0, 0] = 0.0
+        inner = self.matrix.T @ weights @ self.matrix
+        halved = (
+            self.variances - np.diag(np.diag(self.variances)) / 2.0
+        )  # each cell beside the diagonal stands there twice
+        return np.asarray(2.0 * np.einsum("pij,qij,ij->pq", inner, inner, halved))
 
     def product_covariance(self, vector: FloatArray, chosen: Sequence[int] | None = None) -> FloatArray:
-        """Cov(N b).
-
-        Parameters
-        ----------
-        vector : ndarray of shape (d + 1,)
-            b.
-        chosen : sequence of int, optional
-            Entries of N b that are wanted (0 is that of the constant); default: all.
-        """
-        rows = np.arange(len(vector)) if chosen is None else np.asarray(chosen)
-        inner = self.matrix.T @ vector
-        rotated = self.matrix[rows]
-        # R Cov(C v) Rᵀ, v = Rᵀb
-        result: FloatArray = rotated @ _covariance_of_product(self.variances, inner) @ rotated.T
-        indices = np.flatnonzero(rows == 0)
-        if self.count_is_exact and len(indices):
-            # (N b)₀ without b₀N₀₀, N₀₀ = rᵀC r
-            first = self.matrix[0]
-            twice = 2.0 * self.variances
-            twice[np.diag_indices(len(first))] /= 2.0
-            shared = vector[0] * (rotated @ (first * (twice @ (first * inner))))
-            result[indices] -= shared
-            result[:, indices] -= shared[:, None]
-            of_count = _variance_of_functional(self.variances, np.outer(first, first))
-            result[np.ix_(indices, indices)] += vector[0] ** 2 * of_count
-        return result
-
-    def functional_variance(self, weights: FloatArray) -> float:
-        """Var(Σ Aᵢⱼ Nᵢⱼ) for a symmetric A of shape (d + 1, d + 1)."""
-        if self.count_is_exact:
-            weights = weights.copy()
-            weights[0, 0] = 0.0
-        return _variance_of_functional(self.variances, self.matrix.T @ weights @ self.matrix)
-
-    def direction_variance(self, direction: FloatArray) -> float:
-        """Var(uᵀN u)/2 for u over z, shape (d + 1,): the variance of a cell off the diagonal, were N alike in all directions."""
-        return 0.5 * self.functional_variance(np.outer(direction, direction))
+        """Cov(N b), or of some of its entries."""
+        units = np.eye(len(vector))
+        weights = np.array([np.outer(unit, vector) for unit in (units if chosen is None else units[list(chosen)])])
+        return self.covariance((weights + weights.transpose(0, 2, 1)) / 2.0)
 
 
 def plain_law(release: Any, model: WithOwnCount) -> RotatedNoise | None:
