@@ -108,7 +108,7 @@ def advantage_on_worst_neighbors(plan, size, run=run_plan):
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_worst_neighbors_attain_delta(neighbors):
     plan = AdditiveWishart(8).plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
-    advantage, error = advantage_on_worst_neighbors(plan, 1500)
+    advantage, error = advantage_on_worst_neighbors(plan, 800)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a third of the scale leaks more than δ.
     faulty = replace(plan, noise=replace(plan.noise, scale=plan.noise.scale / 3))

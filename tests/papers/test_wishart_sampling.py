@@ -102,7 +102,7 @@ def worst_case(plan):
 def test_worst_neighbors_attain_delta(neighbors):
     mechanism = JohnsonLindenstrauss(4, subtract_padding=False)
     plan = mechanism.plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
-    advantage, error = distinguishing_advantage(plan, *worst_case(plan), size=1500)
+    advantage, error = distinguishing_advantage(plan, *worst_case(plan), size=800)
     assert abs(advantage - LOOSE.delta) < 4 * error
     # Planted fault: a quarter of the padding, with the event that suits it, leaks more than δ.
     weak = replace(plan, padding=plan.padding / 4)
@@ -339,54 +339,6 @@ def test_law_and_planted_faults():
     assert precision_p_value(matrices, scale, degrees, degrees) < 1e-6
     assert precision_p_value(matrices, table.T @ table, degrees, factor) < 1e-6
     assert np.linalg.eigvalsh(matrices).min() > 0
-
-
-@pytest.mark.slow
-def test_mean_and_spread():
-    table, degrees = small_table(), 40
-    plan = InverseWishart(degrees).plan(MomentShape(3, mean=False), USUAL, "add_remove")
-    errors = draws(plan, table, 3000, seed=2) - table.T @ table
-    scale = table.T @ table + plan.padding * np.eye(3)
-    z_scores = errors.mean(axis=0) / (errors.std(axis=0) / math.sqrt(len(errors)))
-    assert np.abs(z_scores).max() < 4.5
-    nu, d = degrees, 3
-    spread = ((nu - d + 1) * np.sum(scale**2) + (nu - d - 1) * np.trace(scale) ** 2) / ((nu - d) * (nu - d - 3))
-    squares = np.sum(errors**2, axis=(1, 2))
-    assert abs(squares.mean() - spread) < 5 * squares.std() / math.sqrt(len(squares))
-
-
-def advantage_on_worst_neighbors(plan, size, run=run_plan):
-    """P[E | first] − e^ε P[E | second] for the tables and the event that attain δ, and its standard error."""
-    q, nu, factor = 1 / plan.padding, plan.degrees, plan.degrees - 3
-    # The precision times ψ is a sum of ν squares along an axis: of variance 1, or 1/(1 + q) where the row lies.
-    squares = lambda m: plan.padding * factor * np.diagonal(np.linalg.inv(m))  # noqa: E731
-    if plan.neighbors == "replace_one":
-        first, second = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
-        loss = lambda m: 0.5 * q * (squares(m)[1] - squares(m)[0])  # noqa: E731
-    else:
-        first, second = np.zeros((0, 2)), np.array([[1.0, 0.0]])
-        loss = lambda m: 0.5 * q * squares(m)[0] - 0.5 * nu * math.log1p(q)  # noqa: E731
-    growth = math.exp(plan.cost.epsilon)
-    tables = [(3, first), (4, second)]
-    hits = [
-        np.mean([loss(m) > plan.cost.epsilon for m in draws(plan, table, size, seed, run)]) for seed, table in tables
-    ]
-    error = math.sqrt((hits[0] * (1 - hits[0]) + growth**2 * hits[1] * (1 - hits[1])) / size)
-    return hits[0] - growth * hits[1], error
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("neighbors", RELATIONS)
-def test_of_the_inverse_worst_neighbors_attain_delta(neighbors):
-    plan = InverseWishart(7, subtract_padding=False).plan(MomentShape(2, n_rows=1, mean=False), LOOSE, neighbors)
-    advantage, error = advantage_on_worst_neighbors(plan, 3000)
-    assert abs(advantage - LOOSE.delta) < 4 * error
-    # Planted fault: a quarter of the padding leaks more than δ.
-    weak = replace(plan, padding=plan.padding / 4)
-    advantage, error = advantage_on_worst_neighbors(weak, 2000, run_unchecked)
-    assert advantage > LOOSE.delta + 4 * error
-    with refused("This is a defect of the mechanism", PrivacyFilterError):
-        draws(weak, np.array([[1.0, 0.0]]), 1, seed=0)
 
 
 def test_posterior_needs_a_public_number_of_rows():

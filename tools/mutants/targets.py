@@ -127,8 +127,8 @@ TESTS = {
         "means_of_papers",
         "means_replayed",
     ),
-    "mechanisms/means/": ("means_replayed", "means_of_papers", "means_refusals", "mean_noise", "means"),
-    "papers/mechanisms/coinpress_mean": ("means_replayed", "means_of_papers", "means_refusals"),
+    "mechanisms/means/": ("means_replayed", "means_of_papers", "means", "mean_noise", "means"),
+    "papers/mechanisms/coinpress_mean": ("means_replayed", "means_of_papers", "means"),
     "papers/mechanisms/coordinatewise": ("means_of_papers", "means_replayed", "means"),
     "schema/cell_reading": (
         "unit_selection",
