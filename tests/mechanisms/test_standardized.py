@@ -22,7 +22,7 @@ from dpmoments.moments.models import StandardizedModel
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.histogram import MarginalSummary
-from dpmoments.rows.rows import Rows
+from dpmoments.rows.rows import Rows, _rows_in_unit_ball
 from support.said import refused
 
 LEVELS = ["x", "y", "z"]
@@ -323,3 +323,41 @@ def test_privacy_parts_hold_sums_of_columns_that_rows_lost_together(name: str, n
 @pytest.mark.slow
 def test_what_clipping_hides_left_out_is_found() -> None:
     assert held("equal", 10_000, 1.0, without=True)[0] < 0.7
+
+
+# Rows in the unit ball: long ones, and missing cells.
+
+
+def test_a_row_is_shortened_the_same_alone_and_in_company() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 7)) * 10.0 ** rng.integers(-3, 3, (500, 1))
+    rows[0], rows[1], rows[2] = 1e300, 0.0, [3e300, 4e300, 0, 0, 0, 0, 0]
+    rows[3, 2] = np.nan
+    together = _rows_in_unit_ball(rows, "drop")
+    for start, stop in ((0, 1), (1, 5), (5, 500)):
+        np.testing.assert_array_equal(together[start:stop], _rows_in_unit_ball(rows[start:stop], "drop"))
+    lengths = np.linalg.norm(together, axis=1)
+    assert np.nanmax(lengths) <= 1.0 + 1e-15
+    short = np.linalg.norm(np.where(np.isfinite(rows) & (np.abs(rows) < 10), rows, 10.0), axis=1) < 1.0
+    np.testing.assert_array_equal(together[short], rows[short])
+    assert np.isnan(together[3, 2])
+    np.testing.assert_allclose(together[2, :2], [0.6, 0.8])
+    assert _rows_in_unit_ball(rows, "center")[3, 2] == 0.0
+
+
+def test_a_missing_cell_that_counts_as_zero_does_so_about_a_center() -> None:
+    rng = np.random.default_rng(1)
+    table = rng.normal(0.4, 0.01, (60_000, 5))
+    table[rng.random(table.shape) < 0.05] = np.nan
+    schema = dpm.Schema.unit_ball(5, missing="center")
+    released = dpm.release(table, schema, epsilon=20.0, mechanism="standardized", insecure_seed=0)
+    np.testing.assert_allclose(released.mean, np.nan_to_num(table).mean(axis=0), atol=5e-3)
+    np.testing.assert_allclose(np.diag(released.covariance), np.nan_to_num(table).var(axis=0), rtol=0.2)
+
+
+def test_long_rows_are_shortened_before_a_center_is_taken_off() -> None:
+    rng = np.random.default_rng(2)
+    table = np.column_stack([rng.uniform(1.0, 1.15, 60_000), rng.normal(0.0, 0.01, (60_000, 4))])
+    released = dpm.release(table, dpm.Schema.unit_ball(5), epsilon=20.0, mechanism="standardized", insecure_seed=0)
+    assert released.mean[0] == pytest.approx(1.0, abs=2e-3)
+    assert released.covariance[0, 0] < 1e-4  # 1.9e-3 of the rows as they are

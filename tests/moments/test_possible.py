@@ -107,8 +107,8 @@ def impossible(release: dpm.MomentRelease) -> list[str]:
     deviations = np.sqrt(np.where(variance > 1e-9, variance, np.inf))
     if (np.abs(matrix) > np.outer(deviations, deviations) * (1 + 1e-6)).any() and np.isfinite(deviations).all():
         found.append("a correlation above 1")
-    if (variance > ((upper - lower) / 2) ** 2 + 1e-9).any():
-        found.append("a variance above that of any bounded column")
+    if (variance > (upper - mean) * (mean - lower) * (1 + 1e-9) + 1e-9).any():
+        found.append("a variance above what bounds and mean allow")
     return found
 
 
@@ -352,7 +352,7 @@ def test_a_mechanism_without_a_noise_law_shows_nothing_impossible_either() -> No
     released = dpm.release(table, schema, epsilon=2.0, delta=1e-6, insecure_seed=0)
     assert released.mechanism == "coinpress"
     assert released.noise is None or released.noise.caveats
-    found = {what for what in impossible(released) if what != "a variance above that of any bounded column"}
+    found = {what for what in impossible(released) if what != "a variance above what bounds and mean allow"}
     assert found == set()
 
 

@@ -122,7 +122,6 @@ TESTS = {
     "papers/mechanisms/mapped_rows": (
         "noisy_step",
         "contract",
-        "norm_histogram",
         "coinpress",
         "means_of_papers",
         "means_replayed",
