@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 import dpmoments as dpm
-from dpmoments.mechanisms.additive import (
-    augmented_dimension,
-    augmented_gram,
-    choose_augmentation,
-    choose_bits,
-)
+from dpmoments.mechanisms.additive import augmented_dimension, augmented_gram, choose_augmentation, choose_bits
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian, PaperLaplace
 from dpmoments.privacy.budget import PrivacyBudget
@@ -122,13 +117,7 @@ def test_noise_is_scaled_to_the_sensitivity_of_augmented_rows(relation: Neighbor
 
     for mechanism, budget, sensitivity, ratio, noise in (
         (mechanisms.Gaussian(), ZCDP, measured(gram_frobenius), 2.0, lambda one: one.noise_scale * math.sqrt(0.6)),
-        (
-            EntrywiseGaussian(),
-            ZCDP,
-            measured(gram_frobenius),
-            1.0,
-            lambda one: one.off_diagonal_scale * math.sqrt(0.6),
-        ),
+        (EntrywiseGaussian(), ZCDP, measured(gram_frobenius), 1.0, lambda one: one.off_diagonal_scale * math.sqrt(0.6)),
         (mechanisms.Laplace(), PURE, measured(gram_entrywise_l1), 1.0, lambda one: one.noise_scale * 0.7),
         (PaperLaplace(), PURE, of_paper, 1.0, lambda one: one.noise_scale * 0.7),
         (mechanisms.MatrixLaplace(), PURE, measured(gram_nuclear), 2.0, lambda one: 0.7 / one.rate),

@@ -18,14 +18,12 @@ from dpmoments.moments.models import MeanModel
 from dpmoments.privacy.laws import KNorm
 from dpmoments.privacy.sampling import (
     _below,
-    _point_of_cross_polytope,
     _points_by_nonzeros,
     _uniform_integer,
     insecure_generator,
     k_norm,
     secure_generator,
 )
-from support.drawn_releases import planted
 from support.said import refused
 
 RNG = np.random.default_rng(7)
@@ -44,24 +42,6 @@ def test_lattice_points_of_a_cross_polytope_are_counted_by_their_nonzeros(dimens
         assert _points_by_nonzeros(dimension, size) == counts.tolist()
         # few enough for the size of a body to be proposed by geometric draws
         assert counts.sum() * math.factorial(dimension) <= 2**dimension * math.perm(size + dimension, dimension)
-
-
-def uniform_p_value(dimension: int, size: int) -> float:
-    draws = np.array([_point_of_cross_polytope(dimension, size, words) for _ in range(2000)])
-    points = itertools.product(range(-size, size + 1), repeat=dimension)
-    inside = {point: 0 for point in points if sum(map(abs, point)) <= size}
-    for draw in map(tuple, draws.tolist()):
-        inside[draw] += 1  # a KeyError outside of the body
-    return float(stats.chisquare(list(inside.values())).pvalue)
-
-
-@pytest.mark.slow
-def test_points_of_a_cross_polytope_are_uniform() -> None:
-    cases = [(1, 3), (2, 2), (3, 3), (4, 1), (3, 1)]
-    assert min(uniform_p_value(*case) for case in cases) > 1e-3
-    # planted fault: one sign for all coordinates
-    with planted(_point_of_cross_polytope, "signs * gaps", "signs[:1] * gaps"):
-        assert uniform_p_value(3, 3) < 1e-6
 
 
 def test_large_integers_and_fractions_are_exact() -> None:

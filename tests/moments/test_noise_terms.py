@@ -594,13 +594,7 @@ def test_a_wishart_matrix_has_as_many_degrees_as_rows() -> None:
 
 def test_terms_that_do_not_fit_are_refused() -> None:
     cells = np.ones((3, 3))
-    for arguments in (
-        (np.ones((3, 2)),),
-        (cells, np.ones((4, 2))),
-        (-cells,),
-        (cells * math.nan,),
-        (np.triu(cells),),
-    ):
+    for arguments in ((np.ones((3, 2)),), (cells, np.ones((4, 2))), (-cells,), (cells * math.nan,), (np.triu(cells),)):
         with pytest.raises(InputValueError):
             NoiseTerm(GaussianCells(), *arguments)
     with refused("terms of the noise model must be a list of at least one"):

@@ -24,7 +24,7 @@ from dpmoments.moments.cells import (
     cantelli_quantile,
     gamma_difference_quantile,
 )
-from dpmoments.moments.models import AdditiveModel, CenteredLevelsModel, MeanModel
+from dpmoments.moments.models import AdditiveModel, MeanModel
 from dpmoments.moments.spectral import normal_norm_quantile
 from dpmoments.papers.models import (
     LastStepModel,
@@ -319,35 +319,6 @@ def test_what_moves_without_noise_is_an_infinite_loss(variance: float) -> None:
     assert shift_loss(replace(model, sum_variance=0.0), zero, np.array([1.0, 0.0, 0.0]), 0.0) == (math.inf, False)
     assert shift_loss(replace(model, off_diagonal_variance=0.0), SHIFT, none, 0.0) == (math.inf, False)
     assert shift_loss(replace(model, diagonal_variance=0.0), SHIFT, none, 0.0) == (math.inf, False)
-
-
-# --- errors and laws of models ------------------------------------------------------------------------------------------------
-
-BLOCKS = CenteredLevelsModel(
-    n_features=5, family="gaussian", diagonal_variance=2.0, off_diagonal_variance=1.0, sum_variance=3.0,
-    count_variance=4.0, center=np.array([0.5, 0.5, 0.25, 0.25, 0.25]) / 2, block_sizes=np.array([2.0, 2.0, 3.0, 3.0, 3.0]),
-)  # fmt: skip
-
-
-def test_errors_of_models_are_those_of_their_cells() -> None:
-    model = gaussian(3, 2.0, 1.5, 4.0, 9.0)
-    assert model.frobenius_error == pytest.approx(sqrt(3 * 2.0 + 6 * 1.5))
-    projection = np.eye(5)
-    projection[:2, :2] -= 1 / 2
-    projection[2:, 2:] -= 1 / 3
-    np.testing.assert_allclose(BLOCKS.projection, projection)
-    whole = np.eye(6)
-    whole[1:, 0], whole[1:, 1:] = BLOCKS.center, projection
-    np.testing.assert_allclose(BLOCKS.map_to_zero, whole)
-    # E‖N‖_F² and E‖n‖² of N = L C Lᵀ, from all pairs of cells
-    squares = np.zeros((6, 6))
-    for i in range(6):
-        for j in range(i + 1):
-            unit = np.zeros((6, 6))
-            unit[i, j] = unit[j, i] = 1.0
-            variance = {0: 4.0 if i == 0 else 3.0}.get(j, 2.0 if i == j else 1.0)
-            squares += variance * (whole @ unit @ whole.T) ** 2
-    assert BLOCKS.frobenius_error == pytest.approx(sqrt(squares[1:, 1:].sum()))
 
 
 # --- intervals ----------------------------------------------------------------------------------------------------------------

@@ -16,11 +16,7 @@ from dpmoments.moments.cells import MatrixLaplaceCells
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import AdditiveModel
 from dpmoments.moments.repair import Repair, repair_gram, repair_moments
-from dpmoments.moments.spectral import (
-    SpectralNoise,
-    bulk_and_outlier_eigenvalues,
-    possible_eigenvalues,
-)
+from dpmoments.moments.spectral import SpectralNoise, bulk_and_outlier_eigenvalues, possible_eigenvalues
 from dpmoments.papers.models import WishartCells
 from dpmoments.papers.repairs import shrink
 from dpmoments.papers.sampling import wishart

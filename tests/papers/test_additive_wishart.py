@@ -158,25 +158,6 @@ def test_positive_definite_rule():
     )
 
 
-@pytest.mark.slow
-def test_noise_law_states_the_true_moments():
-    plan = AdditiveWishart(20).plan(MomentShape(3, mean=True), USUAL, "add_remove")
-    rows, generator, size = RowsReadOnce(np.zeros((0, 3))), insecure_generator(5), 4000
-    runs = [run_plan(plan, rows, generator) for _ in range(size)]
-    law = plan.model
-    assert law.diagonal_variance == 2.0 * law.off_diagonal_variance
-    samples = {
-        law.diagonal_variance: np.array([noisy.gram[1, 1] for noisy in runs]),
-        law.off_diagonal_variance: np.array([noisy.gram[0, 2] for noisy in runs]),
-        law.sum_variance: np.array([noisy.sum[1] for noisy in runs]),
-        law.count_variance: np.array([noisy.count for noisy in runs]),
-    }
-    for variance, values in samples.items():
-        assert abs(values.mean()) < 4.5 * math.sqrt(variance / size)
-        assert np.mean(values**2) == pytest.approx(variance, rel=0.15)
-        assert np.mean(values**2) != pytest.approx(2 * variance, rel=0.15)
-
-
 @pytest.mark.parametrize("neighbors", RELATIONS)
 @pytest.mark.parametrize("degrees", [None, 30])
 def test_scale_is_that_of_the_curve_for_an_augmented_row(neighbors, degrees):

@@ -17,12 +17,7 @@ import dpmoments as dpm
 from contracts.cases import run_plan
 from dpmoments.audit.replay import Recorder
 from dpmoments.mechanisms.shape import MomentShape, RunResult
-from dpmoments.papers.mechanisms.coinpress import (
-    CoinPress,
-    StepRules,
-    _LastClip,
-    _run_diagnostics,
-)
+from dpmoments.papers.mechanisms.coinpress import CoinPress, StepRules, _LastClip, _run_diagnostics
 from dpmoments.papers.mechanisms.coinpress_mean import CoinPressMean, PaperCoinPress
 from dpmoments.papers.mechanisms.coinpress_schedule import Schedule
 from dpmoments.privacy.accounting import LossUnit, allowance

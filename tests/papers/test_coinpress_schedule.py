@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpmoments.papers.mechanisms.coinpress_mean import (
-    mean_clip,
-    mean_schedule,
-    normal_norm_square,
-)
+from dpmoments.papers.mechanisms.coinpress_mean import mean_clip, mean_schedule, normal_norm_square
 from dpmoments.papers.mechanisms.coinpress_schedule import (
     Schedule,
     last_step_shares,

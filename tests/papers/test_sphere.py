@@ -127,9 +127,7 @@ class TestSecondMoments:
         check_second_moments(fast, eigenvalues, 40_000)
 
     @pytest.mark.parametrize(
-        "eigenvalues",
-        [SPECTRUM, -SPECTRUM[::-1], np.array([1.0, 0.5, 0.0, 0.0])],
-        ids=["amin", "indefinite", "weak"],
+        "eigenvalues", [SPECTRUM, -SPECTRUM[::-1], np.array([1.0, 0.5, 0.0, 0.0])], ids=["amin", "indefinite", "weak"]
     )
     def test_the_misprinted_formula_is_rejected(self, eigenvalues):
         with pytest.raises(AssertionError, match="z-scores"):
@@ -166,12 +164,7 @@ class TestProposals:
         deviation = math.sqrt(exact * (exact - 1.0) / size)  # proposals a draw are geometric
         assert abs(n_proposals / size - exact) < Z_SCORE * deviation
 
-    SPECTRA = (
-        np.r_[2.0, 0.0],
-        np.linspace(0.0, 1e4, 100),
-        np.r_[30.0, np.zeros(49)],
-        np.r_[1e12, np.zeros(199)],
-    )
+    SPECTRA = (np.r_[2.0, 0.0], np.linspace(0.0, 1e4, 100), np.r_[30.0, np.zeros(49)], np.r_[1e12, np.zeros(199)])
 
     @pytest.mark.parametrize("eigenvalues", SPECTRA, ids=["2", "linear-100", "half-mass-50", "huge-200"])
     def test_measured_mean_is_the_exact_one(self, eigenvalues):

@@ -45,14 +45,7 @@ class Answers:
         return self.scale(loss, sensitivity) * (math.sqrt(2.0) if self.pure else 1.0)
 
     def noisy(
-        self,
-        what: Query,
-        exact: Any,
-        loss: float,
-        sensitivity: float,
-        *,
-        units: float = 1.0,
-        within: float = 0.0,
+        self, what: Query, exact: Any, loss: float, sensitivity: float, *, units: float = 1.0, within: float = 0.0
     ) -> np.ndarray:
         """The answer to a query in integers, ``units`` of which are 1."""
         exchange = self._left.pop(0)
@@ -66,14 +59,7 @@ class Answers:
         return np.asarray(exchange.answer.astype(float) / units)
 
     def of_rows(
-        self,
-        what: Query,
-        rows: np.ndarray,
-        loss: float,
-        sensitivity: float,
-        bits: int,
-        *,
-        squares: bool = False,
+        self, what: Query, rows: np.ndarray, loss: float, sensitivity: float, bits: int, *, squares: bool = False
     ) -> np.ndarray:
         """The noisy sum of rows in the unit ball that are rounded to units of 2^−bits, or of the squares of their entries."""
         # A row moves by half a unit a coordinate, and as much again where it is shortened for that.

@@ -125,14 +125,7 @@ def coinpress_clips(
 
 
 def by_theory(
-    d: int,
-    n_rows: float,
-    bound: float,
-    rho: float,
-    of_sum: float,
-    *,
-    steps: int | None,
-    split: Sequence[float] | None,
+    d: int, n_rows: float, bound: float, rho: float, of_sum: float, *, steps: int | None, split: Sequence[float] | None
 ) -> tuple[Schedule, list[float]]:
     """Figure 2: γ of β/4(t − 1) for each step but the last, β/4 for that, β = 0.05; the fewest steps near the least error."""
     found: list[tuple[Schedule, list[float]]] = []
@@ -190,13 +183,7 @@ def spread_of(size: float, moved: float, noise: float) -> float:
 
 
 def clipped_sum(
-    step: int,
-    w: np.ndarray,
-    radius: float,
-    rho: float,
-    answers: Answers,
-    *,
-    squares_rho: float = 0.0,
+    step: int, w: np.ndarray, radius: float, rho: float, answers: Answers, *, squares_rho: float = 0.0
 ) -> tuple[np.ndarray, float]:
     """The noisy sum of rows clipped to a radius, and the deviation of its noise."""
     short = shortened(w, radius)

@@ -37,13 +37,7 @@ def naive(
 
 
 def karwa_vadhan(
-    table: np.ndarray,
-    loss: float,
-    answers: Answers,
-    *,
-    radius: float,
-    scale: float | None = None,
-    drops: bool = False,
+    table: np.ndarray, loss: float, answers: Answers, *, radius: float, scale: float | None = None, drops: bool = False
 ) -> dict[str, Any]:
     """Scale (a quarter of the budget where it is not public), bin (a quarter), mean (the rest)."""
     n_rows, loss = _counted(len(table), loss, answers, drops)
@@ -123,14 +117,7 @@ def _counted(n_rows: int, loss: float, answers: Answers, drops: bool) -> tuple[f
 
 
 def _examined(
-    column: np.ndarray,
-    j: int,
-    center: float,
-    half: float,
-    n_rows: float,
-    loss: float,
-    answers: Answers,
-    d: int,
+    column: np.ndarray, j: int, center: float, half: float, n_rows: float, loss: float, answers: Answers, d: int
 ) -> dict[str, Any]:
     """A clamped mean for 96 % of the loss, and two counts."""
     bits = finest_bits(answers.scale(0.96 * loss, 2.0), 1)
