@@ -53,8 +53,3 @@ def test_what_names_nothing_is_refused(known: Known, make: Make, noun: str, pack
         make(known[one](), calibration="paper")
     with pytest.raises(TypeError, match="calibre"):
         make(one, calibre=3)
-
-
-def test_the_order_is_that_of_the_names_whatever_that_of_the_classes() -> None:
-    kinds = list(MECHANISMS.values())
-    assert [kind.registry_name() for kind in kinds] == sorted(MECHANISMS) == list(MECHANISMS)
