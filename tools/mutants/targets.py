@@ -56,7 +56,6 @@ TESTS = {
         "laws",
         "privacy_filter",
         "noise_laws",
-        "choice",
         "rejection",
     ),
     "privacy/origin": ("origin", "release_file", "release_groups"),
