@@ -12,24 +12,12 @@ from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3, log_mean_proposals, temperatures
 from benchmarks.papers.amin.misprinted_bingham import mean_proposals, successive_directions
 from benchmarks.papers.amin.table import repaired
-from benchmarks.papers.sheffet.techniques import (
-    ADDITIVE,
-    GAUSS,
-    INVERSE_WISHART,
-    JL,
-    JL_ADAPTIVE,
-    Experiment,
-    multiple_regressions,
-    single_regression,
-    techniques,
-)
 from benchmarks.papers.summed_once import SummedOnce
 from scipy.special import chdtr
 
 import dpmoments as dpm
 from dpmoments.mechanisms import (
     CoinPress,
-    Gaussian,
     IterativeEigenvectors,
     Laplace,
     MatrixLaplace,
@@ -45,15 +33,12 @@ from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian, PaperLap
 from dpmoments.papers.sphere import sample_bingham_diagonal
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator, symmetric_gaussian
-from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
 from support.said import refused
 
 pytestmark = pytest.mark.long
 
 AD = IterativeEigenvectors(allocation="adaptive", calibration="paper")
-
-ONE, COLLINEAR = single_regression(), multiple_regressions(True)
 
 
 def errors(mechanism: Mechanism, rows: SummedOnce, epsilon: float, trials: int, delta: float = 0.0) -> np.ndarray:
@@ -109,15 +94,6 @@ def test_eigenvectors_err_as_one_over_root_n_and_additive_noise_as_one_over_n() 
     assert slope(AD) == pytest.approx(-0.5, abs=0.07)
     for mechanism in (PaperLaplace(), MatrixLaplace()):
         assert slope(mechanism) == pytest.approx(-1.0, abs=0.07)
-
-
-@pytest.mark.slow
-def test_laplace_noise_overtakes_the_eigenvectors() -> None:
-    """Against section 4 of Amin et al. and 5.3 of the replication: on Adult at ε = 4 their own baseline has less error."""
-    rows = SummedOnce(adult())
-    of_eigenvectors = errors(AD, rows, 4.0, 3)
-    of_laplace = errors(PaperLaplace(), rows, 4.0, 3)
-    assert of_laplace.max() < 0.9 * of_eigenvectors.min()
 
 
 @pytest.mark.slow
@@ -206,23 +182,6 @@ def test_the_ridge_of_coinpress_bounds_sampling_and_noise() -> None:
 
 
 @pytest.mark.slow
-def test_what_appendix_c_says_of_the_dimension() -> None:
-    """C.1: the gap between AD and KT grows with d; Gaussian noise over AD grows at small ε, below 1. AD: slower than d."""
-    summed = {d: SummedOnce(algorithm_3(10_000, d)) for d in (5, 40, 160)}
-    ad, kt = AD, dpm.mechanisms.KapralovTalwar(calibration="paper")
-
-    def error(mechanism: Any, d: int, epsilon: float, delta: float = 0.0) -> float:
-        return float(errors(mechanism, summed[d], epsilon, 4, delta).mean())
-
-    gap = [error(kt, d, 1.0) / error(ad, d, 1.0) for d in (5, 40)]
-    assert gap[1] > 1.5 * gap[0] > 1.4
-    ratio = [error(Gaussian(), d, 0.1, 1e-10) / error(ad, d, 0.1) for d in (5, 160)]
-    assert 4.0 * ratio[0] < ratio[1] < 1.0
-    rate = math.log(error(ad, 40, 1.0) / error(ad, 5, 1.0)) / math.log(8.0)
-    assert 0.5 < rate < 1.0
-
-
-@pytest.mark.slow
 def test_one_long_direction_in_an_unknown_place() -> None:
     """Lecture 18, section 2.2: Σ = I + (κ − 1)uuᵀ, which no scaling known beforehand serves; both recursive estimators find u."""
     d, kappa, rng = 6, 1e4, np.random.default_rng(2)
@@ -287,58 +246,6 @@ def test_coinpress_takes_the_shares_of_its_theorems_by_name() -> None:
         CoinPressMean(failure=0.01)
 
 
-def sheffet_error(experiment: Experiment, power: int, epsilon: float, label: str, calibration: str) -> float:
-    """Median error of a technique over 15 releases of one table of 2^power rows."""
-    table = sheffet_table(experiment.name, power)
-    technique = next(one for one in techniques() if (one.label, one.calibration) == (label, calibration))
-    plan, found = technique.plan(experiment, 2**power, epsilon, Neighbors.ADD_REMOVE), []
-    for seed in range(15):
-        noisy = plan.run(table, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
-        found.append(technique.repair(noisy.gram, plan))
-    return float(np.median(experiment.errors(found, table.gram)))
-
-
-@cache
-def sheffet_table(name: str, power: int) -> SummedOnce:
-    experiment = next(one for one in (ONE, COLLINEAR) if one.name == name)
-    return SummedOnce(experiment.table(2**power, np.random.default_rng(power)), Neighbors.ADD_REMOVE)
-
-
-def test_analyze_gauss_is_the_best_on_one_regression_with_many_rows() -> None:
-    """Sheffet, section 6.1, with the paper's calibration; exact calibration closes the gap to additive Wishart noise."""
-    gauss = sheffet_error(ONE, 16, 1.0, GAUSS, "paper")
-    for label in (JL, JL_ADAPTIVE, ADDITIVE, INVERSE_WISHART):
-        assert gauss < 0.4 * sheffet_error(ONE, 16, 1.0, label, "paper")
-    exact = [sheffet_error(ONE, 16, 1.0, label, "exact") for label in (GAUSS, ADDITIVE)]
-    assert exact[1] < 1.5 * exact[0]
-
-
-@pytest.mark.slow
-def test_algorithm_2_overtakes_algorithm_1_with_many_rows_alone() -> None:
-    """Sheffet, section 3.2, with exact calibration."""
-    few = [sheffet_error(ONE, 12, 1.0, label, "exact") for label in (JL, JL_ADAPTIVE)]
-    many = [sheffet_error(ONE, 18, 1.0, label, "exact") for label in (JL, JL_ADAPTIVE)]
-    assert few[0] < few[1]
-    assert many[1] < 0.5 * many[0]
-
-
-def test_the_projection_and_the_posterior_draw_are_level_at_one_padding() -> None:
-    """Against section 5.1 of Sheffet, which finds the inverse Wishart draw ahead."""
-    for power in (12, 16):
-        projection, posterior = (sheffet_error(ONE, power, 1.0, label, "exact") for label in (JL, INVERSE_WISHART))
-        assert posterior == pytest.approx(projection, rel=0.1)
-
-
-def test_positive_definite_mechanisms_win_on_collinear_columns() -> None:
-    """Sheffet, section 6.2, on a task of our own; Gaussian noise repaired by cI, c from its norm, is level with them."""
-    clipped, wishart, repaired = (
-        sheffet_error(COLLINEAR, 16, 0.5, label, "exact")
-        for label in (GAUSS, ADDITIVE, "Gaussian noise, cI, c from the noise")
-    )
-    assert wishart < 0.3 * clipped
-    assert repaired < 0.3 * clipped
-
-
 @pytest.mark.parametrize(
     ("d", "n", "most"), [(50, 10_000, 1.04), (2, 1000, 1.25), pytest.param(500, 1900, 2.0, marks=pytest.mark.slow)]
 )
@@ -387,20 +294,3 @@ def test_the_split_by_roots_has_a_better_guarantee_than_equal_parts(spectrum: tu
         by_roots, equal, in_proportion = (bound(weights, total) for weights in (np.sqrt(values), values**0.0, values))
         assert by_roots < 0.95 * equal
         assert by_roots < 1.06 * in_proportion
-
-
-@pytest.mark.slow
-def test_symq_depends_on_the_radius_at_an_eighth_of_the_budget() -> None:
-    """Biswas et al., section 3: their ρ = ε²/2 of a choice is 8 times what its bounded range costs, ε²/8."""
-
-    def error(rho: float, radius: float) -> float:
-        table = np.random.default_rng(7).normal(size=(1000, 10))
-        options: dict[str, Any] = {"mechanism": "symq", "radius": radius, "insecure_seed": 3, "threads": 1}
-        schema = dpm.Schema.unbounded(10)
-        released = dpm.release_mean(table, schema, rho=rho, neighbors="replace_one", **options)
-        return float(np.linalg.norm(released.mean))
-
-    for radius in (7.0, 8000.0, 70_000.0):
-        assert error(0.1, radius) < 0.6
-    assert error(0.1 / 8.0, 7.0) < 12.0
-    assert error(0.1 / 8.0, 70_000.0) > 2.0 * error(0.1 / 8.0, 8000.0) > 2000.0
