@@ -14,6 +14,7 @@ from scipy import stats
 
 from dpmoments.base.errors import InputArithmeticError
 from dpmoments.privacy import sampling
+from dpmoments.privacy.laws import Choice
 from dpmoments.privacy.sampling import (
     _SMALL_SCALE,
     _accepted,
@@ -27,6 +28,7 @@ from dpmoments.privacy.sampling import (
     gaussian_draws,
     insecure_generator,
     laplace_draws,
+    noised,
     secure_generator,
 )
 from support.said import refused
@@ -356,7 +358,7 @@ def p_value(draws: list[int], log_weights: np.ndarray) -> float:
 def test_a_choice_has_the_probabilities_of_its_scores(rate: float, secure: bool) -> None:
     generator = secure_generator() if secure else insecure_generator(11)
     limit = UNSEEDED_LIMIT if secure else LIMIT
-    draws = [choose_by_score(SCORES, rate, generator) for _ in range(3000)]
+    draws = [noised(Choice(2.0 * rate), SCORES, generator) for _ in range(3000)]  # ∝ exp(ε·score/2)
     assert p_value(draws, rate * SCORES) > limit
     # planted faults: twice the rate (ε in place of ε/2), permute-and-flip's exponential noise
     assert p_value(draws, 2.0 * rate * SCORES) < limit
