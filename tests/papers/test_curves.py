@@ -242,7 +242,7 @@ def pairs_of_neighbors(size):
 @pytest.mark.parametrize("least", [0.3, 1.0, 4.0])
 def test_raised_neighbors_are_as_near_as_the_proof_says(least):
     shares = []
-    for first, second, moves in pairs_of_neighbors(200):
+    for first, second, moves in pairs_of_neighbors(600):
         pair = raised(first, least), raised(second, least)
         shares += [eigenvalue_distance(*order) * least / moves for order in (pair, pair[::-1])]
         assert np.linalg.norm(pair[0] - pair[1]) <= moves * (1 + 1e-12)
