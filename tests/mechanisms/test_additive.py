@@ -56,6 +56,8 @@ def test_the_constant_gives_the_least_error_of_the_covariance(
         step / 64: covariance_error(d, step / 64, sensitivity(step / 64), ratio, noisy_count=noisy_count)
         for step in range(1, 65)
     }
+    if ratio == 2.0:  # the default, for noise that is isotropic in Frobenius norm
+        assert choose_augmentation(MomentShape(d), sensitivity, noisy_count=noisy_count) == chosen
     assert chosen in errors
     assert errors[chosen] <= min(errors.values()) * (1.0 + 1e-12)
     assert choose_augmentation(MomentShape(d, mean=False), sensitivity, noisy_count=noisy_count) == 0.0

@@ -67,7 +67,7 @@ def test_large_integers_and_fractions_are_exact() -> None:
 @pytest.mark.parametrize("secure", [True, False])
 def test_at_scales_of_releases_each_coordinate_has_the_law_that_is_stated(secure: bool) -> None:
     generator, scale, blocks = secure_generator() if secure else insecure_generator(3), 2.0**44, (2, 3)
-    draws = np.array([k_norm(scale, 8, blocks, generator) for _ in range(1000)]) / scale
+    draws = np.array([k_norm(scale, 8, blocks, generator) for _ in range(1500)]) / scale
     limit = 1e-7 if secure else 1e-3
 
     def p_value(index: int, block: int) -> float:
@@ -78,7 +78,7 @@ def test_at_scales_of_releases_each_coordinate_has_the_law_that_is_stated(secure
 
     assert min(p_value(0, 1), p_value(3, 2), p_value(7, 3)) > limit
     assert max(p_value(0, 3), p_value(7, 1)) < 1e-7  # faults: the law of another block
-    assert np.abs(np.corrcoef(draws.T) - np.eye(8)).max() < 5.0 / math.sqrt(1000)
+    assert np.abs(np.corrcoef(draws.T) - np.eye(8)).max() < 5.0 / math.sqrt(1500)
 
 
 def test_what_cannot_be_drawn_is_refused_before_it_is_drawn() -> None:
