@@ -262,6 +262,19 @@ def test_stated_errors_cover_what_a_ball_takes_from_heavy_tails(table: int) -> N
     assert covered(rows, low, high, drawn_law) < 0.8
 
 
+@pytest.mark.parametrize(("width", "passes"), [(5.0, 3), (1e5, 6)])
+def test_a_run_says_before_it_how_often_it_reads_the_table_at_most(
+    width: float, passes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = np.random.default_rng(0).normal(size=(2000, 2))
+    schema = dpm.Schema(*[dpm.Numeric(name, -width, width) for name in "xy"])
+    with caplog.at_level("DEBUG", logger="dpmoments"):
+        dpm.release(table, schema, epsilon=1.0, insecure_seed=0)
+    said = [record.getMessage() for record in caplog.records]
+    assert "the run begins: at most 6 passes over the table" in said
+    assert sum("begun" in message for message in said) == passes
+
+
 # Answers that clipping moves most: sums of columns that go together.
 
 ITEMS = [f"i{index}" for index in range(8)]
