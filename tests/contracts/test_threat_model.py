@@ -72,7 +72,7 @@ def test_every_test_that_a_page_names_exists(page: Path) -> None:
 
 def test_a_test_that_is_gone_would_be_found() -> None:
     here = f"contracts/{Path(__file__).name}"
-    good = f"`{here}::test_a_test_that_is_gone_would_be_found`, `{here}`, `papers/test_sphere.py::TestUniform::test_zero_matrix`"
+    good = f"`{here}::test_a_test_that_is_gone_would_be_found`, `{here}`, `papers/test_sphere.py::TestCoordinateLaw::test_exact`"
     assert missing_tests(good) == []
     for gone in (f"{here}::test_that_is_gone", "test_gone.py", "test_gone.py::test_a", f"{here}::missing_tests"):
         assert missing_tests(f"{good} and `{gone}`") == [gone]
