@@ -21,27 +21,16 @@ from hypothesis import strategies as st
 
 import dpmoments as dpm
 from dpmoments.base import documents
-from dpmoments.base.message import Message
 from dpmoments.base.values import from_plain, to_plain
-from dpmoments.moments.models import AdditiveModel
-from dpmoments.moments.repair import Repair
-from dpmoments.papers.laws import GaussianDraw
-from dpmoments.privacy import laws, sensitivity
-from dpmoments.privacy.accounting import LossUnit, allowance
-from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.origin import GroupOfRows, ReleaseOrigin
-from dpmoments.privacy.receipt import Draw, PrivacyStatement, Receipt
-from dpmoments.privacy.unit import Neighbors
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.schema import Schema
 from support.examples import examples
 from support.forged_files import signed
-from support.noise_models import additive
 from support.said import refused
 
 SECRET = "Smith-4711"
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 scalars = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), texts)
 arrays = st.one_of(
@@ -61,106 +50,6 @@ values = st.recursive(
     ),
     max_leaves=8,
 )
-budgets = st.one_of(
-    st.floats(1e-300, 1e100).map(PrivacyBudget.pure),
-    st.floats(1e-300, 1e100).map(PrivacyBudget.zcdp),
-    st.builds(PrivacyBudget.approximate, st.floats(1e-300, 1e100), st.floats(1e-300, 0.999)),
-)
-
-
-statements = st.builds(
-    PrivacyStatement,
-    budgets,
-    st.sampled_from(Neighbors),
-    st.sampled_from(["exact-lattice", "lattice-rounded", "idealized"]),
-    st.booleans(),
-    st.lists(texts.map(lambda name: Message("two-values", column=name, missing="drop")), max_size=2).map(tuple),
-    texts,
-)
-
-
-def noise_models(d: int) -> st.SearchStrategy[AdditiveModel]:
-    variance = st.floats(0, 1e300)
-    maybe = st.none() | variance
-    independent = st.builds(
-        additive, st.sampled_from(["gaussian", "laplace"]), st.just(d), variance, variance, maybe, maybe
-    )
-    families = st.sampled_from(["isotropic", "matrix-laplace", "wishart"])
-    of_a_rate = st.builds(
-        lambda family, cell, *others: additive(family, d, 2.0 * cell, cell, *others),
-        families, st.floats(0, 1e280), maybe, maybe, st.floats(1e-300, 1e4),
-    )  # fmt: skip
-    return independent | of_a_rate
-
-
-LOSS_UNITS = {
-    BudgetKind.PURE: LossUnit.EPSILON,
-    BudgetKind.ZCDP: LossUnit.RHO,
-    BudgetKind.APPROXIMATE: LossUnit.EPSILON_DELTA,
-}
-
-
-@st.composite
-def receipts(draw: st.DrawFn, statement: PrivacyStatement) -> Receipt:
-    """Up to three draws that spend what is stated, or less."""
-    unit = LOSS_UNITS[statement.budget.kind]
-    allowed = float(allowance(statement.budget, unit).amount)
-    made = []
-    for _ in range(draw(st.integers(0, 3)) if allowed > 1e-250 else 0):  # below that the scale of the noise overflows
-        units = draw(st.sampled_from([1.0, 2.0**40]))
-        share = allowed * draw(st.floats(0.01, 0.33))
-        if unit is LossUnit.RHO:
-            moved = sensitivity.row_sum_l2(statement.neighbors).in_units(
-                units, rounding=draw(st.sampled_from([0.0, 2.0]))
-            )
-            scale = moved.value / math.sqrt(2 * share)
-            law: laws.DrawLaw = draw(
-                st.sampled_from(
-                    [laws.DiscreteGaussian(scale), laws.DiscreteGaussian(scale, scale), GaussianDraw(scale, True)]
-                )
-            )
-        else:
-            moved = sensitivity.row_sum_l1(statement.neighbors, draw(st.integers(1, 9))).in_units(units)
-            law = laws.DiscreteLaplace(moved.value / share)
-        made.append(
-            Draw(Message("query", name=draw(texts)), law, moved, law.loss(moved, unit), draw(st.integers(1, 2**70)))
-        )
-    return Receipt(statement.neighbors, statement.budget, unit, tuple(made))
-
-
-ids = st.text("0123456789abcdef", min_size=32, max_size=32)
-datasets = st.none() | st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), min_size=1, max_size=8)
-groups = st.none() | st.builds(
-    GroupOfRows, ids, texts.filter(bool), texts | st.integers(-(2**53), 2**53) | st.booleans(), st.integers(1, 2**70)
-)
-
-
-@st.composite
-def releases(draw: st.DrawFn) -> MomentRelease:
-    d = draw(st.integers(1, 4))
-    cells = draw(st.lists(finite, min_size=d * (d + 1) // 2, max_size=d * (d + 1) // 2))
-    gram = np.zeros((d, d))
-    gram[np.triu_indices(d)] = cells
-    gram.T[np.triu_indices(d)] = cells
-    count = draw(st.none() | finite)
-    total = None if count is None else draw(st.none() | st.lists(finite, min_size=d, max_size=d))
-    statement = draw(statements)
-    unusual_names = Schema.unbounded(d, names=[f"Größe {i}\n" for i in range(d)])
-    return MomentRelease(
-        schema=draw(st.sampled_from([Schema.unit_ball(d), unusual_names])),
-        privacy=statement,
-        receipt=draw(receipts(statement)),
-        noise_model=draw(st.none() | noise_models(d)),
-        mechanism=draw(texts),
-        mechanism_options=draw(st.dictionaries(texts, values, max_size=3)),
-        details=draw(st.dictionaries(texts, values, max_size=3)),
-        repair=draw(st.sampled_from(Repair)),
-        noisy_count=count,
-        noisy_sum=None if total is None else np.array(total),
-        noisy_gram=gram,
-        diagnostics=draw(st.dictionaries(texts, values, max_size=3)),
-        origin=ReleaseOrigin(draw(ids), draw(datasets), draw(groups)),
-    )
 
 
 def bits(value: Any) -> Any:
@@ -193,19 +82,6 @@ def assert_same(first: MomentRelease, second: MomentRelease) -> None:
     assert models[0] == models[1]
     for name in VALUES:
         assert bits(getattr(first, name)) == bits(getattr(second, name)), name
-
-
-@pytest.mark.long
-@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(release=releases())
-def test_a_release_comes_back_to_the_bit(release: MomentRelease, tmp_path: Path) -> None:
-    path = tmp_path / "release.json"
-    release.save(path, overwrite=True)
-    loaded = dpm.load(path)
-    assert_same(release, loaded)
-    first = path.read_bytes()
-    loaded.save(path, overwrite=True)
-    assert path.read_bytes() == first
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -248,13 +124,34 @@ def release(**options: Any) -> MomentRelease:
     return dpm.release(pa.table(frame), SCHEMA, **({"epsilon": 1.0} if "rho" not in options else {}) | options)
 
 
-@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
-def test_real_releases_come_back(options: dict[str, Any], tmp_path: Path) -> None:
-    made = release(**options, output=tmp_path / "release.json")
-    loaded = dpm.load(str(tmp_path / "release.json"))
+def odd() -> MomentRelease:
+    """Numbers and texts that a careless writer changes, such as −0.0, the least float and a line end."""
+    group = GroupOfRows("0" * 32, "a \n", 2**53, 2**70)
+    gram = np.array([[-0.0, 5e-324, 0.1 + 0.2], [5e-324, 1e308, -1e-300], [0.1 + 0.2, -1e-300, 1.0 / 3.0]])
+    return replace(
+        release(),
+        schema=Schema.unbounded(3, names=[f"Größe {i}\n" for i in range(3)]),
+        mechanism="Größe \u2028",
+        mechanism_options={"$tag": (1, (2,)), "steps": [math.nan, -math.inf, -0.0]},
+        details={"grid": np.array([[1.0, math.nan]]), "none": np.zeros((0, 3))},
+        diagnostics={"": {"$$": 2**70}},
+        noisy_count=-0.0,
+        noisy_sum=np.array([5e-324, -0.0, 1e300]),
+        noisy_gram=gram,
+        origin=ReleaseOrigin("f" * 32, "«people»", group),
+    )
+
+
+@pytest.mark.parametrize("options", [*CASES.values(), None], ids=[*CASES, "odd"])
+def test_a_release_comes_back_to_the_bit(options: dict[str, Any] | None, tmp_path: Path) -> None:
+    made, path = odd() if options is None else release(**options), tmp_path / "release.json"
+    made.save(path)
+    loaded = dpm.load(path)
     assert_same(made, loaded)
-    assert loaded.gram.tobytes() == made.gram.tobytes()
     assert loaded.privacy.describe() == made.privacy.describe()
+    first = path.read_bytes()
+    loaded.save(path, overwrite=True)
+    assert path.read_bytes() == first
 
 
 def test_an_insecure_release_stays_marked(tmp_path: Path) -> None:
@@ -277,14 +174,6 @@ def saved(released: MomentRelease, tmp_path: Path) -> Path:
     return tmp_path / "release.json"
 
 
-def test_every_truncation_is_refused(saved: Path) -> None:
-    whole = saved.read_bytes()
-    for size in [*range(0, len(whole), 97), len(whole) - 1]:
-        saved.write_bytes(whole[:size])
-        with refused("it is damaged or not JSON"):
-            dpm.load(saved)
-
-
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_a_changed_byte_is_refused_or_changes_nothing(data: st.DataObject, saved: Path) -> None:
@@ -293,17 +182,13 @@ def test_a_changed_byte_is_refused_or_changes_nothing(data: st.DataObject, saved
     place = data.draw(st.integers(0, len(whole) - 1))
     byte = data.draw(st.integers(0, 255))
     damaged = whole[:place] + bytes([byte]) + whole[place + 1 :]
-    changed = tmp_sibling(saved)
+    changed = saved.with_name("changed.json")
     changed.write_bytes(damaged)
     try:
         dpm.load(changed)
     except ValueError:
         return
     assert json.loads(damaged) == original  # white space, or the byte itself
-
-
-def tmp_sibling(path: Path) -> Path:
-    return path.with_name("changed.json")
 
 
 def test_a_sum_without_a_count_makes_no_release(saved: Path) -> None:
@@ -328,8 +213,6 @@ def put(*path: Any) -> Callable[[Any, Any], None]:
 EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("matrix too long", put("noisy_gram_upper_triangle"), [1.0] * 7, "finite numbers"),
     ("sum too short", put("noisy_sum"), [1.0], "finite numbers"),
-    ("details of text", put("details"), "x", "details must be a mapping"),
-    ("options of a list", put("mechanism_options"), [], "mechanism_options must be a mapping"),
     ("huge integer", put("noisy_gram_upper_triangle", 0), 10**400, "finite numbers"),
     ("unknown repair", put("repair"), "magic", "repair must be one of"),
     ("negative variance", put("noise", "variance"), -1.0, "must be"),
@@ -345,8 +228,6 @@ EDITS: list[tuple[str, Callable[[Any, Any], None], Any, str]] = [
     ("array of text", put("diagnostics", "a"), {"$array": {"dtype": "float64", "shape": [1], "values": ["1"]}}, "is marked"),
     ("array of objects", put("diagnostics", "a"), {"$array": {"dtype": "object", "shape": [1], "values": [1]}}, "is marked"),
     ("array of another shape", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [9], "values": [1]}}, "is marked"),
-    ("array without values", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1]}}, "is marked"),
-    ("array beyond its type", put("diagnostics", "a"), {"$array": {"dtype": "int8", "shape": [1], "values": [300]}}, "is marked"),
 ]  # fmt: skip
 
 
@@ -368,23 +249,14 @@ def test_an_edit_with_a_mended_checksum_is_refused(
     ("old", "new", "code"),
     [
         ('"noisy_count": ', '"noisy_count": NaN, "was": ', "it is damaged or not JSON"),
-        ('"noisy_count": ', '"noisy_count": -Infinity, "was": ', "it is damaged or not JSON"),
         ('"noisy_count": ', '"noisy_count": 1e999, "was": ', "it is damaged or not JSON"),
         ('"noisy_count": ', f'"noisy_count": {"9" * 5000}, "was": ', "it is damaged or not JSON"),
         ('"noisy_count": ', '"noisy_count": 1, "noisy_count": ', "it is damaged or not JSON"),
-        ('"content": ', '"content": {}, "content": ', "it is damaged or not JSON"),
-        ('"epsilon": ', '"epsilon": 0.001, "epsilon": ', "it is damaged or not JSON"),
         ('"diagnostics": {', '"diagnostics": {"a": ' + "[" * 100_000, "it is damaged or not JSON"),
-        ('"format"', "'format'", "it is damaged or not JSON"),
-        ("{", "{ // a comment\n", "it is damaged or not JSON"),
         ('"version": 1,', '"version": 2,', "this library reads version"),
         ('"version": 1,', '"version": true,', "this library reads version"),
-        ('"version": 1,', "", "this library reads version"),
-        ('"version": 1,', '"version": [1],', "this library reads version"),
-        ("dpmoments-release", "dpmoments-schema", "is not a dpmoments"),
         ('"content"', '"contents"', "has unknown entries"),
         ('"sha256": "', '"sha256": "0', "was changed after it was written, or is damaged: its"),
-        ('"sha256": "', '"sha256": null, "was": "', "has unknown entries"),
     ],
 )
 def test_text_that_no_release_has_is_refused(saved: Path, old: str, new: str, code: str) -> None:
@@ -395,24 +267,21 @@ def test_text_that_no_release_has_is_refused(saved: Path, old: str, new: str, co
         dpm.load(saved)
 
 
-def test_what_stands_beside_the_content_is_checked(saved: Path) -> None:
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("format", "is not a dpmoments"),
+        ("version", "this library reads version"),
+        ("content", "it has no content"),
+        ("sha256", "was changed after it was written, or is damaged: its"),
+    ],
+)
+def test_what_stands_beside_the_content_is_checked(saved: Path, entry: str, said: str) -> None:
     document = json.loads(saved.read_text())
-    changed = "was changed after it was written, or is damaged: its"
-    for changes, words in (
-        ({"content": None}, "it has no content"),
-        ({"sha256": None}, changed),
-        ({"sha256": 0}, changed),
-        ({"signature": "sealed"}, "has unknown entries"),
-    ):
-        saved.write_text(json.dumps(document | changes))
-        with refused(words):
-            dpm.load(saved)
-    for entry, words in {
-        "format": "is not a dpmoments", "version": "this library reads version", "sha256": changed,
-        "content": "it has no content",
-    }.items():  # fmt: skip
-        saved.write_text(json.dumps({key: value for key, value in document.items() if key != entry}))
-        with refused(words, path=str(saved)):
+    without = {name: value for name, value in document.items() if name != entry}
+    for changed in (document | {entry: None}, without):
+        saved.write_text(json.dumps(changed))
+        with refused(said, path=str(saved)):
             dpm.load(saved)
 
 
@@ -488,32 +357,27 @@ def test_nothing_in_a_file_is_run(saved: Path, monkeypatch: pytest.MonkeyPatch) 
     assert loaded.diagnostics["__reduce__"] == ["os.system", "true"]
 
 
-def test_load_names_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        dpm.load(tmp_path / "absent.json")
-    with pytest.raises(IsADirectoryError):
-        dpm.load(tmp_path)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # writing
 
 
-def test_a_release_is_not_overwritten(saved: Path) -> None:
-    before = saved.read_bytes()
-    with refused("exists already", FileExistsError):
-        release().save(saved)
-    with refused("exists already", FileExistsError):
-        release(output=saved)
+def test_a_name_that_is_taken_stays_as_it_is(saved: Path) -> None:
+    before, broken = saved.read_bytes(), saved.with_name("link.json")
+    broken.symlink_to(saved.with_name("absent.json"))
+    for taken in (saved, broken):
+        with refused("exists already", FileExistsError):
+            release().save(taken)
     assert saved.read_bytes() == before
     release().save(saved, overwrite=True)
     assert saved.read_bytes() != before
 
 
-def test_a_link_that_leads_nowhere_is_a_name_taken(tmp_path: Path) -> None:
-    (tmp_path / "link.json").symlink_to(tmp_path / "absent.json")
-    with refused("exists already", FileExistsError):
-        release(output=tmp_path / "link.json")
+def test_names_that_no_file_can_have_are_refused_and_the_longest_can_be_had(tmp_path: Path) -> None:
+    for name in ("x" * 256, "a\0b"):
+        with pytest.raises(OSError):
+            release(output=tmp_path / name)
+    release(output=tmp_path / ("x" * 255))
+    assert os.listdir(tmp_path) == ["x" * 255]
 
 
 def test_a_file_that_appears_while_the_release_is_made_is_not_overwritten(
@@ -545,7 +409,6 @@ def test_an_interrupted_write_leaves_nothing(
     def interrupt(*_: object, **__: object) -> None:
         raise interruption
 
-    real = {"link": os.link, "replace": os.replace}
     monkeypatch.setattr(documents.os, step, interrupt)
     if step == "link":  # a file system without hard links: the next step stops it
         monkeypatch.setattr(documents.os, "replace", interrupt)
@@ -553,7 +416,6 @@ def test_an_interrupted_write_leaves_nothing(
         made.save(tmp_path / "release.json")
     assert os.listdir(tmp_path) == []
     monkeypatch.undo()
-    assert os.link is real["link"]
     made.save(tmp_path / "release.json")
     assert_same(dpm.load(tmp_path / "release.json"), made)
 
@@ -592,23 +454,6 @@ def test_others_may_read_a_release_as_the_umask_says(tmp_path: Path) -> None:
         finally:
             assert os.umask(previous) == mask
         assert (tmp_path / f"{mode}.json").stat().st_mode & 0o777 == mode
-
-
-def test_names_that_no_file_can_have_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
-    rows_read = pytest.MonkeyPatch()
-    rows_read.setattr("dpmoments.rows.rows.Rows.moments", lambda *_, **__: pytest.fail("rows were read"))
-    try:
-        for name in ("x" * 256, "a\0b"):
-            with pytest.raises(OSError):
-                release(output=tmp_path / name)
-        with refused("is a folder: name a file in it", IsADirectoryError):
-            release(output=tmp_path)
-        with refused("does not exist: make it first", FileNotFoundError):
-            release(output=tmp_path / "absent" / "release.json")
-    finally:
-        rows_read.undo()
-    release(output=tmp_path / ("x" * 255))  # and the longest name there is can be had
-    assert os.listdir(tmp_path) == ["x" * 255]
 
 
 def test_repaired_moments_cannot_be_changed_through_what_is_handed_out() -> None:
