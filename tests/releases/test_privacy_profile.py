@@ -75,7 +75,7 @@ def covers(bound: Callable[[float], float], exact: Callable[[float], float], eps
 # One draw ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("shift", "scale"), [(1, 1.0), (1, 0.3), (3, 2.0), (7, 10.0), (20, 30.0)])
+@pytest.mark.parametrize(("shift", "scale"), [(1, 0.3), (3, 2.0), (20, 30.0)])
 def test_discrete_laplace_is_exact_in_one_dimension(shift: int, scale: float) -> None:
     epsilons = tuple(share * shift / scale for share in (*EPSILONS, 1.0, 1.5))
     laws = discrete_laplace(shift, scale), discrete_laplace(0, scale)
@@ -84,16 +84,6 @@ def test_discrete_laplace_is_exact_in_one_dimension(shift: int, scale: float) ->
     assert not covers(
         lambda e: discrete_laplace_delta(e, shift, scale * 1.01), lambda e: hockey_stick(*laws, e), epsilons
     )
-
-
-@pytest.mark.parametrize("shifts", [(1, 1), (2, 5), (3, 3), (1, 7)])
-def test_a_vector_with_laplace_noise_is_no_worse_than_a_number(shifts: tuple[int, int]) -> None:
-    scale, total = 6.0, sum(shifts)
-    ours, theirs = (
-        np.multiply.outer(discrete_laplace(a, scale, 150), discrete_laplace(b, scale, 150)) for a, b in (shifts, (0, 0))
-    )
-    epsilons = tuple(share * total / scale for share in EPSILONS)
-    assert covers(lambda e: discrete_laplace_delta(e, total, scale), lambda e: hockey_stick(ours, theirs, e), epsilons)
 
 
 def radial_laws(loss: float, power: float) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +99,7 @@ def radial_laws(loss: float, power: float) -> tuple[np.ndarray, np.ndarray]:
     return law(0.5 * loss), law(-0.5 * loss)
 
 
-@pytest.mark.parametrize("power", [1.0, 2.0, 6.0])
+@pytest.mark.parametrize("power", [1.0, 2.0])
 def test_noise_that_is_lipschitz_in_a_norm_is_no_worse_than_laplace(power: float) -> None:
     laws = radial_laws(1.0, power)
     for epsilon in (0.0, 0.2, 0.5, 0.8):
@@ -180,7 +170,7 @@ def exact_composition(shifts: tuple[int, ...], scale: float, epsilon: float) -> 
     return math.fsum(mass * max(0.0, -math.expm1(epsilon - gain / scale)) for gain, mass in losses.items())
 
 
-@pytest.mark.parametrize("shifts", [(3, 3), (1, 9), (2, 3, 5), (1,) * 8])
+@pytest.mark.parametrize("shifts", [(1, 9), (2, 3, 5), (1,) * 8])
 def test_composed_curves_are_exact_to_many_digits_and_never_below(shifts: tuple[int, ...]) -> None:
     scale = 10.0
     together = composed([curve_of_laplace(shift, scale) for shift in shifts])
@@ -194,24 +184,6 @@ def test_composed_curves_are_exact_to_many_digits_and_never_below(shifts: tuple[
     assert fewer is not None
     half = 0.61 * sum(shifts) / scale
     assert fewer.delta(half) < exact_composition(shifts, scale, half)
-
-
-def test_composed_exponential_mechanisms_cover_a_product() -> None:
-    """Two-point pairs of bounded range, of which no one is the worst at every ε."""
-    widths = (0.6, 0.9)
-    together = composed([PrivacyCurve(lambda e, w=width: bounded_range_delta(e, w), width) for width in widths])
-    assert together is not None
-    largest = 0.0
-    for tops in itertools.product(*(np.linspace(0.0, width, 25)[1:-1] for width in widths)):
-        ours, theirs = np.ones(1), np.ones(1)
-        for top, width in zip(tops, widths, strict=True):
-            chance = (math.exp(-top) - math.exp(-width)) / -math.expm1(-width)
-            own = np.array([chance, 1.0 - chance])
-            ours = np.multiply.outer(ours, own * np.exp([top, top - width])).ravel()
-            theirs = np.multiply.outer(theirs, own).ravel()
-        assert covers(together.delta, lambda e, p=ours, q=theirs: hockey_stick(p, q, e), (0.0, 0.4, 0.9))
-        largest = max(largest, hockey_stick(ours, theirs, 0.4))
-    assert 0.8 * together.delta(0.4) < largest
 
 
 def test_a_bound_that_is_not_convex_is_joined_below() -> None:
@@ -248,8 +220,8 @@ def implied(cost: PrivacyBudget, epsilon: float) -> float:
     return cost.delta + (1.0 - cost.delta) * pure
 
 
-@pytest.mark.long(sets=12)
-@pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case.id)
+@pytest.mark.long(sets=7)
+@pytest.mark.parametrize("case", CASES[::7], ids=lambda case: case.id)
 def test_a_profile_says_no_less_than_the_stated_budget(case: Case) -> None:
     name, receipt = receipt_of(case)
     curve = RunCurve.of(receipt, name)
@@ -296,7 +268,7 @@ def test_draws_that_depend_on_results_are_found() -> None:
 
 @pytest.mark.long
 def test_the_first_draw_is_the_same_on_every_table() -> None:
-    for case in CASES[::5]:
+    for case in CASES[::17]:
         firsts = {
             receipt_of(case, seed, table)[1].draws[0].law for seed, table in enumerate((None, np.zeros((N_ROWS, 3))))
         }
@@ -333,7 +305,7 @@ def test_noise_that_no_neighbors_are_known_to_attain_is_a_bound() -> None:
         assert not any(point.exact for point in RunCurve.of(receipt, mechanism).profile.points if point.delta > 1e-5)
 
 
-@pytest.mark.parametrize(("scale", "exact"), [(2.0**16, True), (2.0**16 - 1.0, False), (2.0**20, True)])
+@pytest.mark.parametrize(("scale", "exact"), [(2.0**16, True), (2.0**16 - 1.0, False)])
 def test_normal_noise_is_exact_from_a_fine_lattice_on(scale: float, exact: bool) -> None:
     point = RunCurve.of(concentrated(DiscreteGaussian(scale)), "gaussian").at(0.5 / scale)
     assert point.exact == exact
@@ -458,11 +430,13 @@ def test_coarse_gaussian_noise_has_its_margin(scale: float) -> None:
 
 
 @pytest.mark.long
-def test_gaussian_draws_beside_others_are_composed_with_them() -> None:
+def test_gaussian_draws_beside_others_are_composed_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(composed_module, "_N_STEPS", 500)
     scale, width = 8.0, 0.3
     curve = RunCurve.of(concentrated(DiscreteGaussian(scale), Choice(width)), "kapralov-talwar")
+    assert curve.mu is None
     normal = discrete_gaussian(1, scale), discrete_gaussian(0, scale)
-    for epsilon in (0.05, 0.15, 0.3):
+    for epsilon in (0.05, 0.3):
         largest = 0.0
         for top in np.linspace(0.0, width, 31)[1:-1]:
             chance = (math.exp(-top) - math.exp(-width)) / -math.expm1(-width)
@@ -533,58 +507,57 @@ def test_units_of_several_rows_lose_what_their_rows_lose_together(gaussian: bool
         assert curve.mu == pytest.approx(3.0 * row_curve.mu)
 
 
-@pytest.mark.long
 def test_mu_is_stated_of_gaussian_runs_alone() -> None:
-    names: dict[str, float | None] = {}
-    for case in CASES:
-        name = case.mechanism.name
-        shown = name in ("gaussian", "kapralov-talwar", "coinpress", "standardized")
-        if shown and case.kind is BudgetKind.ZCDP and name not in names:
-            names[name] = RunCurve.of(receipt_of(case)[1], name).mu
-    assert names == {"gaussian": pytest.approx(1.0), "kapralov-talwar": None, "coinpress": None, "standardized": None}
+    receipt = concentrated(DiscreteGaussian(2.0**20))
+    mu = RunCurve.of(receipt, "gaussian").mu
+    assert mu is not None
+    assert math.nextafter(mu, 0.0) < 2.0**-20 <= mu
+    assert RunCurve.of(receipt, "standardized").mu is None
+    for rho in (Fraction(1, 3), Fraction(2, 7) / 10**12, Fraction(9, 8), Fraction(10**9, 7)):
+        least = _mu_of(Loss(LossUnit.RHO, rho))
+        assert Fraction(math.nextafter(least, 0.0)) ** 2 < 2 * rho <= Fraction(least) ** 2
 
 
-@pytest.mark.parametrize(
-    "rho", [Fraction(1, 2), Fraction(1, 3), Fraction(2, 7) / 10**12, Fraction(9, 8), Fraction(10**9, 7)]
-)
-def test_mu_is_the_least_number_whose_square_is_enough(rho: Fraction) -> None:
-    mu = _mu_of(Loss(LossUnit.RHO, rho))
-    below = math.nextafter(mu, 0.0)
-    assert Fraction(below) ** 2 < 2 * rho <= Fraction(mu) ** 2
-
-
-@pytest.mark.long
 def test_epsilon_at_a_delta_is_on_the_safe_side() -> None:
-    for case in CASES[::11]:
-        name, receipt = receipt_of(case)
+    """Also where it is far above the stated ε, 0, or none at all."""
+    gaussian = receipt_of(next(c for c in CASES if c.id == "gaussian()-approximate-add_remove-gram"))[1]
+    for receipt, name, delta in (
+        (gaussian, "gaussian", 1e-4),
+        (gaussian, "gaussian", 1e-300),
+        (concentrated(DiscreteGaussian(12.0)), "gaussian", 1e-4),
+        (count_receipt(4.0), "laplace", 1e-4),
+        (count_receipt(1e6), "laplace", 1e-4),
+    ):
         curve = RunCurve.of(receipt, name)
-        epsilon = curve.epsilon_at(1e-4)
-        if epsilon is None:
-            assert receipt.cost.delta > 1e-4
-        else:
-            assert curve.at(epsilon).delta <= 1e-4
-            assert epsilon == 0.0 or curve.at(epsilon * (1.0 - 1e-5)).delta > 1e-4
+        epsilon = curve.epsilon_at(delta)
+        assert epsilon is not None
+        assert curve.at(epsilon).delta <= delta
+        assert epsilon == 0.0 or curve.at(epsilon * (1.0 - 1e-5)).delta > delta
+    failing = RunCurve(((Bound("", lambda _: 0.01),),), PrivacyBudget.approximate(1.0, 0.01), None)
+    assert failing.epsilon_at(1e-4) is None
 
 
-@pytest.mark.parametrize("wrong", [0.0, 0.01, 0.05, 0.4, 0.9, 1.0])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def power_of(delta: Callable[[float], float], cost: PrivacyBudget, wrong: float) -> float:
+    return RunCurve(((Bound("", delta),),), cost, None).attacker_power(wrong)
+
+
+@pytest.mark.parametrize(("epsilon", "wrong"), [(0.1, 0.4), (1.0, 0.05), (3.0, 0.01), (1.0, 0.0), (3.0, 1.0)])
 def test_an_attackers_power_is_that_of_the_best_test(epsilon: float, wrong: float) -> None:
-    """Randomized response and Gaussian noise have their power in closed form; that of Laplace noise is its trade-off function."""
-
-    def power(delta: Callable[[float], float], cost: PrivacyBudget) -> float:
-        return RunCurve(((Bound("", delta),),), cost, None).attacker_power(wrong)
-
-    pure = PrivacyBudget.pure(epsilon)
+    """Randomized response and Gaussian noise have it in closed form; that of Laplace noise is its trade-off function."""
+    pure, gaussian = PrivacyBudget.pure(epsilon), PrivacyBudget.approximate(epsilon, 1e-6)
     of_any = min(math.exp(epsilon) * wrong, 1.0 - math.exp(-epsilon) * (1.0 - wrong))
-    assert power(lambda at: randomized_response_delta(at, epsilon), pure) == pytest.approx(of_any, rel=1e-6, abs=1e-12)
+    found = power_of(lambda at: randomized_response_delta(at, epsilon), pure, wrong)
+    assert found == pytest.approx(of_any, rel=1e-6, abs=1e-12)
+
     scale = gaussian_noise_scale(epsilon, 1e-6, 1.0)
     truth = float(stats.norm.cdf(stats.norm.ppf(wrong) + 1.0 / scale))
-    gaussian = power(lambda at: gaussian_delta(at, 1.0, scale), PrivacyBudget.approximate(epsilon, 1e-6))
-    assert truth - 1e-12 <= gaussian <= truth * (1.0 + 1e-3) + 1e-6
+    found = power_of(lambda at: gaussian_delta(at, 1.0, scale), gaussian, wrong)
+    assert truth - 1e-12 <= found <= truth * (1.0 + 1e-3) + 1e-6
+
     if wrong in (0.01, 0.05):
         threshold = -math.log(2.0 * wrong)  # of a Laplace number about 0
         hit = 0.5 * math.exp(epsilon - threshold) if epsilon < threshold else 1.0 - 0.5 * math.exp(threshold - epsilon)
-        assert hit - 1e-9 <= power(lambda at: laplace_delta(at, epsilon), pure) <= hit * (1.0 + 1e-3)
+        assert hit - 1e-9 <= power_of(lambda at: laplace_delta(at, epsilon), pure, wrong) <= hit * (1.0 + 1e-3)
 
 
 def test_the_power_of_a_run_is_below_that_of_its_budget() -> None:
@@ -596,13 +569,6 @@ def test_the_power_of_a_run_is_below_that_of_its_budget() -> None:
     for share in (-0.1, 1.1, math.nan):
         with refused("must be", parameter="false_positives"):
             curve.attacker_power(share)
-
-
-def test_an_adaptive_bound_on_the_eigenvalues_adds_its_failure() -> None:
-    case = next(c for c in CASES if "adaptive=True" in c.id and c.id.startswith("johnson"))
-    name, receipt = receipt_of(case)
-    point = RunCurve.of(receipt, name).at(receipt.cost.epsilon)
-    assert point.delta == receipt.cost.delta
 
 
 def test_groups_after_the_first_have_bounds_of_their_own() -> None:
