@@ -53,22 +53,6 @@ def exact() -> dpm.MomentRelease:
     return dpm.release(PEOPLE, weighted(), **EXACT)
 
 
-def test_answers_are_weighted(exact: dpm.MomentRelease) -> None:
-    values = PEOPLE[["income", "age", "smoker"]].to_numpy(float)
-    mean = np.average(values, axis=0, weights=SHARES)
-    centered = (values - mean) * np.sqrt(SHARES / SHARES.sum())[:, None]
-    np.testing.assert_allclose(exact.mean[:3], mean, rtol=2e-6)
-    np.testing.assert_allclose(exact.covariance[:3, :3], centered.T @ centered, rtol=3e-6)
-    assert exact.feature_names == ("income", "age", "smoker", "region=north", "region=south", "region=east")
-
-
-def test_least_squares_are_weighted_least_squares(exact: dpm.MomentRelease) -> None:
-    design = np.column_stack([np.ones(N), PEOPLE["age"], PEOPLE["smoker"], PEOPLE["region"] == "east"]).astype(float)
-    wanted = np.linalg.solve((design * SHARES[:, None]).T @ design, (design * SHARES[:, None]).T @ PEOPLE["income"])
-    fit = exact.ols("income", ["age", "smoker", "region=east"])
-    np.testing.assert_allclose(np.append(fit.intercept, fit.coefficients), wanted, rtol=1e-5)
-
-
 @pytest.mark.parametrize("mechanism", ["standardized", "matrix-laplace", "isotropic", "laplace"])
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_rows_weights_and_effective_rows(mechanism: str, neighbors: str) -> None:
@@ -89,13 +73,6 @@ def test_the_number_of_rows_is_exact_where_the_table_size_is_public() -> None:
     assert released.noise.count_variance > 0.0
 
 
-def test_a_design_effect_takes_the_place_of_the_released_weight() -> None:
-    released = dpm.release(PEOPLE, weighted(design_effect=2.0), **EXACT)
-    assert released.effective_n == pytest.approx(N / 2.0, rel=1e-6)
-    assert released.as_filed.schema.n_features == released.schema.n_features
-    np.testing.assert_allclose(released.mean[1], np.average(PEOPLE["age"], weights=SHARES), rtol=1e-6)
-
-
 def test_a_stated_design_effect_of_a_column_multiplies_its_sampling_variance(exact: dpm.MomentRelease) -> None:
     stated = dpm.release(PEOPLE, weighted(design_effect={"income": 9.0}), **EXACT)
     times = 9.0 * exact.effective_n / N
@@ -106,14 +83,10 @@ def test_a_stated_design_effect_of_a_column_multiplies_its_sampling_variance(exa
     np.testing.assert_allclose(errors[0], np.sqrt(times) * errors[1], rtol=0.01)
     errors = [r.group_means("smoker", ["income"]).sampling_noise for r in (stated, exact)]
     np.testing.assert_allclose(errors[0], np.sqrt(times) * errors[1], rtol=0.01)
-
-
-def test_sampling_errors_of_shares_are_linearized(exact: dpm.MomentRelease) -> None:
-    described = exact.describe()
-    for index, values in ((2, PEOPLE["smoker"]), (3, PEOPLE["region"] == "north"), (5, PEOPLE["region"] == "east")):
-        residuals = values.to_numpy(float) - np.average(values, weights=SHARES)
-        linearized = ((SHARES * residuals) ** 2).sum() / SHARES.sum() ** 2
-        assert described.sampling_variance[index] == pytest.approx(linearized, rel=0.02)
+    of_term, own = stated.ols("I(income * 2) ~ age"), stated.ols("income ~ age")
+    np.testing.assert_allclose(of_term.standard_errors, 2.0 * own.standard_errors, rtol=1e-6)
+    of_all = dpm.release(PEOPLE, weighted(design_effect=2.0), **EXACT)
+    assert of_all.effective_n == pytest.approx(N / 2.0, rel=1e-6)
 
 
 def _of_survey(released: dpm.MomentRelease) -> dict[str, tuple[float, float]]:
@@ -203,31 +176,16 @@ def test_tables_are_of_the_population_with_errors_of_noise_and_sampling() -> Non
     assert "effective rows" in plain.text()
 
 
-def test_terms_of_formulas_have_stated_design_effects(exact: dpm.MomentRelease) -> None:
-    stated = dpm.release(PEOPLE, weighted(design_effect={"income": 9.0}), **EXACT)
-    for fit, own in ((r.ols("I(income * 2) ~ age"), r.ols("income ~ age")) for r in (stated, exact)):
-        np.testing.assert_allclose(fit.standard_errors, 2.0 * own.standard_errors, rtol=1e-6)
-
-
-def test_differences_count_each_group_by_its_own_weights(exact: dpm.MomentRelease) -> None:
-    found = exact.group_means("region", ["income"])
-    for name in ("north", "east"):
-        own = SHARES * (PEOPLE["region"] == name)
-        mean = np.average(PEOPLE["income"], weights=own)
-        kish = own.sum() ** 2 / (own**2).sum()
-        variance = np.average((PEOPLE["income"] - np.average(PEOPLE["income"], weights=SHARES)) ** 2, weights=SHARES)
-        index = found.groups.index(f"region={name}")
-        assert found.mean[0, index] == pytest.approx(mean, rel=1e-4)
-        assert found.sampling_noise[0, index] == pytest.approx(np.sqrt(variance / kish), rel=0.03)
-
-
-def test_lost_weight_widens_intervals_of_means() -> None:
+def test_weight_that_the_cap_took_widens_intervals(exact: dpm.MomentRelease) -> None:
     lost = 0.1
-    schema = weighted(population=SHARES.sum() * CAP / (1.0 - lost))
-    released, without = dpm.release(PEOPLE, schema, **EXACT), dpm.release(PEOPLE, weighted(), **EXACT)
+    released = dpm.release(PEOPLE, weighted(population=SHARES.sum() * CAP / (1.0 - lost)), **EXACT)
     assert released.weight_clipped == pytest.approx(lost, abs=1e-4)
-    wider = np.ptp(released.describe().conf_int(), axis=1) - np.ptp(without.describe().conf_int(), axis=1)
-    np.testing.assert_allclose(wider[:2], 2 * 1.5 * lost * released.describe().standard_deviation[:2], rtol=0.01)
+    hidden = 1.5 * lost * released.describe().standard_deviation[:2]
+    wider = np.ptp(released.describe().conf_int(), axis=1) - np.ptp(exact.describe().conf_int(), axis=1)
+    np.testing.assert_allclose(wider[:2], 2 * hidden, rtol=0.01)
+    widened, plain = (release.group_means("region", ["income"]) for release in (released, exact))
+    np.testing.assert_allclose(plain.lower - widened.lower, hidden[0], rtol=0.02)
+    np.testing.assert_allclose(widened.upper - plain.upper, hidden[0], rtol=0.02)
 
 
 def test_the_public_rule_for_the_cap() -> None:
@@ -342,13 +300,13 @@ def test_what_weights_do_not_go_with_is_refused(attempt: Any, reason: str) -> No
 
 @pytest.mark.long
 def test_intervals_hold_the_means_of_the_population() -> None:
-    """In 20 releases of samples drawn with unequal chances, 95 % intervals hold nearly as often as they say."""
+    """In 12 releases of samples drawn with unequal chances, 95 % intervals hold nearly as often as they say."""
     population, held = people(60_000, 9), []
     chances = 1.0 / population["weight"].to_numpy()
     chances /= chances.sum()
     weight = dpm.SamplingWeight("weight", population=6e4, sample_size=N)
     truth = population[["income", "age", "smoker"]].to_numpy(float).mean(axis=0)
-    for seed in range(20):
+    for seed in range(12):
         chosen = np.random.default_rng(seed).choice(60_000, N, p=chances)
         sample = population.iloc[chosen].assign(weight=1.0 / (N * chances[chosen]))
         released = dpm.release(sample, dpm.Schema(*COLUMNS, weight), epsilon=2.0, insecure_seed=seed)
@@ -357,39 +315,20 @@ def test_intervals_hold_the_means_of_the_population() -> None:
     assert 0.9 <= np.mean(held) <= 1.0
 
 
-def test_intervals_of_group_means_allow_for_what_the_cap_takes() -> None:
-    stated, unknown = (
-        dpm.release(PEOPLE, weighted(population=population), **EXACT)
-        for population in (1.1 * PEOPLE["weight"].clip(upper=CAP).sum(), None)
-    )
-    hidden = 1.5 * (1.0 - 1.0 / 1.1) * stated.describe().standard_deviation[0]
-    widened, plain = (release.group_means("region", ["income"]) for release in (stated, unknown))
-    np.testing.assert_allclose(plain.lower - widened.lower, hidden, rtol=0.02)
-    np.testing.assert_allclose(widened.upper - plain.upper, hidden, rtol=0.02)
-
-
-@pytest.mark.long
-def test_a_mean_weight_that_noise_made_negative_stops_no_answer() -> None:
+def test_what_noise_made_negative_stops_no_answer() -> None:
+    """The mean weight with one seed, and a variance with the other."""
     columns = (dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 100), dpm.Boolean("smoker"))
-    schema, negative = dpm.Schema(*columns, dpm.SamplingWeight("weight", CAP)), 0
-    for seed in range(12):
-        released = dpm.release(people(300), schema, epsilon=0.1, insecure_seed=seed)
-        raw = released.with_repair("none")
-        assert isinstance(raw, WeightedRelease)
-        negative += raw.drawn.mean[-1] < 0.0
-        assert np.isfinite(raw.noise.cell_variances()).all()  # type: ignore[union-attr]
-        released.ols("income", ["age"])
-    assert negative
+    schema = dpm.Schema(*columns, dpm.SamplingWeight("weight", CAP))
+    raw = dpm.release(people(300), schema, epsilon=0.1, insecure_seed=1).with_repair("none")
+    assert isinstance(raw, WeightedRelease)
+    assert raw.drawn.mean[-1] < 0.0
+    assert np.isfinite(raw.noise.cell_variances()).all()  # type: ignore[union-attr]
+    raw.with_repair("auto").ols("income", ["age"])
 
-
-def test_a_variance_that_noise_made_negative_stops_no_group_means() -> None:
-    negative = 0
-    for seed in range(6):
-        raw = dpm.release(people(300), weighted(population=1e5), epsilon=0.1, insecure_seed=seed).with_repair("none")
-        negative += (raw.covariance.diagonal() < 0.0).any()
-        found = raw.group_means("region", ["income", "age"])
-        assert (found.upper >= found.lower).all()
-    assert negative
+    raw = dpm.release(people(300), weighted(population=1e5), epsilon=0.1, insecure_seed=0).with_repair("none")
+    assert (raw.covariance.diagonal() < 0.0).any()
+    found = raw.group_means("region", ["income", "age"])
+    assert (found.upper >= found.lower).all()
 
 
 # Units of a bounded total weight.
