@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -55,33 +56,15 @@ def table(n_rows: int = 300) -> dict[str, Any]:
 
 
 def made(**options: Any) -> Any:
-    pandas = pytest.importorskip("pandas")
-    return dpm.release(pandas.DataFrame(table()), SCHEMA, **({"epsilon": 1.0} | options))
-
-
-def grouped() -> Any:
-    pandas = pytest.importorskip("pandas")
-    return dpm.release_groups(pandas.DataFrame(table()), SCHEMA, by="region", epsilon=1.0)
-
-
-def of_means() -> Any:
-    return dpm.release_mean(
-        np.random.default_rng(0).normal(0, 0.1, (500, 2)), dpm.Schema.unit_ball(2), rho=0.5, neighbors="replace_one"
-    )
-
-
-def pooled() -> Any:
-    return dpm.pool([made(dataset="east"), made(dataset="west", epsilon=2.0)])
+    return dpm.release(pd.DataFrame(table()), SCHEMA, **({"epsilon": 1.0} | options))
 
 
 KINDS: dict[str, Callable[[], Any]] = {
-    "pure": made,
-    "approximate": lambda: made(delta=1e-6, mechanism="gaussian"),
+    "approximate": lambda: made(delta=1e-6, mechanism="gaussian", neighbors="replace_one"),
     "zcdp": lambda: made(epsilon=None, rho=0.5),
-    "replace-one": lambda: made(neighbors="replace_one"),
-    "groups": grouped,
-    "mean": of_means,
-    "pooled": pooled,
+    "groups": lambda: dpm.release_groups(pd.DataFrame(table()), SCHEMA, by="region", epsilon=1.0, mechanism="laplace"),
+    "mean": lambda: dpm.release_mean(np.full((500, 2), 0.1), dpm.Schema.unit_ball(2), rho=0.5, neighbors="replace_one"),
+    "pooled": lambda: dpm.pool([made(dataset="east"), made(dataset="west", epsilon=2.0)]),
 }
 
 
@@ -173,22 +156,13 @@ def test_a_release_that_protects_nobody_says_so_first() -> None:
         release.registry_entry()
 
 
-def test_a_pooled_release_has_the_profile_of_its_worst_table() -> None:
-    release = pooled()
-    curves = [part.privacy_curve for part in release.parts]
-    for point in release.privacy_profile.points:
+def test_a_statement_of_several_tables_has_the_profile_of_the_worst_and_what_each_warned_of() -> None:
+    pooled, groups = KINDS["pooled"](), KINDS["groups"]()
+    curves = [part.privacy_curve for part in pooled.parts]
+    for point in pooled.privacy_profile.points:
         assert point.delta == max(curve.at(point.epsilon).delta for curve in curves)
-    assert release.privacy_profile.points[3].epsilon == 2.0
-
-
-def test_groups_have_the_profile_of_one_of_them() -> None:
-    pandas = pytest.importorskip("pandas")
-    groups = dpm.release_groups(pandas.DataFrame(table()), SCHEMA, by="region", epsilon=1.0, mechanism="laplace")
-    alone = max(release.privacy_curve.at(0.5).delta for release in groups.values())
-    assert groups.privacy_curve.at(0.5).delta == alone
-
-
-def test_warnings_that_were_paid_for_are_part_of_the_statement() -> None:
+    assert pooled.privacy_profile.points[3].epsilon == 2.0
+    assert groups.privacy_curve.at(0.5).delta == max(one.privacy_curve.at(0.5).delta for one in groups.values())
     empty = dpm.release(np.zeros((0, 2)), dpm.Schema.unit_ball(2), epsilon=1.0)
     assert empty.warnings
     assert all(str(text) in empty.auditor_statement().describe() for text in empty.warnings)
@@ -327,26 +301,8 @@ def test_what_only_the_curator_knows_is_a_marked_blank(released: Any) -> None:
     assert len(entry.blanks) == entry.to_yaml().count(_BLANK)
     # Blanks where one of a few words is asked for are not valid, so that no draft is sent in by mistake.
     assert list(faults(entry.to_dict(), FORM))
-
-
-@pytest.mark.long(sets=None)
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda e: e["deployment"]["basic"].pop("name"),
-        lambda e: e["deployment"].update(more=1),
-        lambda e: e["deployment"]["basic"].update(publication_date="1/1/2026"),
-        lambda e: e["deployment"]["dp_variant"].update(variant_name="DP"),
-        lambda e: e["deployment"]["administrative"].update(tier=4),
-        lambda e: e["deployment"]["privacy_loss"]["privacy_parameters"].update(epsilon=-1.0),
-        lambda e: e["deployment"]["basic"].update(data_curators=[]),
-    ],
-)
-def test_an_entry_that_is_spoilt_is_found(spoil: Callable[[Any], object]) -> None:
-    entry = yaml.safe_load(made().registry_entry(**CURATOR).to_yaml())
-    assert list(faults(entry, FORM)) == []
-    spoil(entry)
-    assert list(faults(entry, FORM))
+    assert all(FORM["deployment"]["basic"]["data_product_sector?"](word) for word in _CHOICES["sector"])
+    assert all(FORM["deployment"]["deployment_model"]["release_type"](word) for word in _CHOICES["release_type"])
 
 
 def test_texts_of_several_lines_are_literal_blocks(tmp_path: Path) -> None:
@@ -385,12 +341,6 @@ def test_an_entry_tells_nothing_that_the_release_does_not() -> None:
     ]
     assert all("number_of_privacy_units" in one or "Release " in one for one, _ in changed)
     assert changed
-
-
-def test_the_choices_offered_are_the_registrys() -> None:
-    for field, place in (("sector", "data_product_sector?"),):
-        assert all(FORM["deployment"]["basic"][place](word) for word in _CHOICES[field])
-    assert all(FORM["deployment"]["deployment_model"]["release_type"](word) for word in _CHOICES["release_type"])
 
 
 # The command line ----------------------------------------------------------------------------------------------------
