@@ -33,37 +33,6 @@ def law_of(law: str, deviations: list[float], of_count: list[float]) -> MeanMode
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# quantiles
-
-
-@pytest.mark.parametrize("ratio", [0.0, 1e-9, 0.3, 0.9, 1.0 - 1e-7, 1.0])
-@pytest.mark.parametrize("level", [0.01, 0.5, 0.95, 1.0 - 1e-9])
-def test_half_widths_are_quantiles(ratio: float, level: float) -> None:
-    """Of Laplace noise from two sources by numerical integration of its density; of Gaussian noise by its variance."""
-    a, b = math.sqrt(0.5), ratio * math.sqrt(0.5)
-    (width,) = law_of("laplace", [ratio * 7.0], [7.0]).half_widths(level) / 7.0
-    if b < 1e-6:
-        outside = math.exp(-width / a)
-    else:  # P(|X + Y| > t) = ∫ f(y)·P(|X + y| > t) dy, on both sides of each kink
-        t = np.concatenate([np.linspace(-60 * b, 60 * b, 400_001)])
-        outside = float(np.trapezoid(stats.laplace.pdf(t, scale=b) * 2.0 * stats.laplace.sf(width - t, scale=a), t))
-    assert outside == pytest.approx(1.0 - level, rel=1e-5, abs=1e-12)
-    (normal,) = law_of("gaussian", [ratio * 7.0], [7.0]).half_widths(level)
-    assert normal == pytest.approx(7.0 * math.hypot(1.0, ratio) * stats.norm.ppf(0.5 + level / 2.0))
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, math.nan, True, "0.9"])
-def test_levels_that_are_no_probabilities_are_refused(level: Any) -> None:
-    with refused("must be", parameter="level"):
-        law_of("laplace", [1.0], [0.0]).half_widths(level)
-
-
-def test_no_noise_has_no_width() -> None:
-    for law in ("gaussian", "laplace"):
-        assert law_of(law, [0.0, 0.0], [0.0, 2.0]).half_widths(0.9).tolist()[0] == 0.0
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # every estimator states the law of its noise: rows of which none is clipped, so that noise is all of the error
 
 ESTIMATORS: dict[str, tuple[str, dict[str, Any], PrivacyBudget, str, str]] = {
@@ -128,28 +97,18 @@ def test_the_stated_law_is_that_of_the_noise(name: str) -> None:
     "name", ["naive, pure, rows dropped", "naive, ρ, rows dropped", "coinpress, one step, private count"]
 )
 def test_the_noise_of_the_count_is_part_of_it(name: str) -> None:
-    """The coordinate whose mean is farthest from the center has most of it, and the one at the center none worth the name."""
-    _, found = runs_of(name, 5)
-    for noisy in found:
-        assert noisy.noise is not None
-        share = noisy.noise.count_deviations / noisy.noise.deviations
-        assert share[0] > share[1] > share[2] >= 0.0
-    assert all((noisy.noise.count_deviations == 0.0).all() for noisy in runs_of("naive, ρ", 2)[1] if noisy.noise)
-
-
-def test_a_known_covariance_gives_every_coordinate_its_own_noise() -> None:
-    _, found = runs_of("coinpress, a covariance", 1)
-    assert found[0].noise is not None
-    root = np.linalg.cholesky(np.array(ESTIMATORS["coinpress, a covariance"][1]["covariance"]))
-    ratio = found[0].noise.deviations / np.sqrt((root**2).sum(axis=1))
-    assert ratio == pytest.approx(np.full(D, ratio[0]))
+    """The coordinate whose mean is farthest from the center has most of it, and the one at the center next to none."""
+    _, [noisy] = runs_of(name, 1)
+    assert noisy.noise is not None
+    share = noisy.noise.count_deviations / noisy.noise.deviations
+    assert share[0] > share[1] > share[2] >= 0.0
 
 
 @pytest.mark.long
 def test_the_variance_aware_noise_is_that_of_its_last_step() -> None:
     """Proportional to the roots of the scales that it found; most of its intervals hold, normal rows being clipped but little."""
     deviations, held = np.array([1.0, 0.1, 0.01]), []
-    for seed in range(8):
+    for seed in range(5):
         table = np.random.default_rng(seed).normal(5.0, deviations, (3000, 3))
         found = dpm.release_mean(
             table, dpm.Schema.unbounded(3), rho=0.5, neighbors="replace_one", insecure_seed=seed, threads=1
@@ -182,19 +141,18 @@ def test_symq_states_no_law() -> None:
 
 @pytest.mark.long
 def test_heavy_tails_are_warned_of_and_normal_ones_are_not() -> None:
-    def released(make: Any, name: str, seed: int) -> dpm.MeanRelease:
+    def released(make: Any, name: str) -> dpm.MeanRelease:
         options = {"radius": 20.0, "scale": 1.0} if name == "coinpress" else {}
         return dpm.release_mean(
-            make(np.random.default_rng(seed)), dpm.Schema.unbounded(5), rho=0.5, neighbors="replace_one",
-            mechanism=name, insecure_seed=seed, threads=1, **options,
+            make(np.random.default_rng(0)), dpm.Schema.unbounded(5), rho=0.5, neighbors="replace_one",
+            mechanism=name, insecure_seed=0, threads=1, **options,
         )  # fmt: skip
 
     for name in ("coinpress", "variance-aware"):
-        for seed in range(2):
-            skewed = released(lambda rng: np.exp(rng.normal(size=(10_000, 5))) / 2.16, name, seed)
-            assert "noise-incomplete" in codes(skewed.warnings), name
-            assert f"Warning: {skewed.warnings[0]}" in str(skewed)
-            assert released(lambda rng: rng.normal(size=(10_000, 5)), name, seed).warnings == ()
+        skewed = released(lambda rng: np.exp(rng.normal(size=(10_000, 5))) / 2.16, name)
+        assert "noise-incomplete" in codes(skewed.warnings), name
+        assert f"Warning: {skewed.warnings[0]}" in str(skewed)
+        assert released(lambda rng: rng.normal(size=(10_000, 5)), name).warnings == ()
 
 
 def test_too_few_rows_to_see_their_tails_are_warned_of() -> None:
@@ -228,6 +186,10 @@ def test_errors_are_in_the_tables_units(release: dpm.MeanRelease) -> None:
     assert (high - low) / 2.0 == pytest.approx(release.standard_errors * stats.norm.ppf(0.95))
     assert (low + high) / 2.0 == pytest.approx(release.mean)
     assert release.standard_errors[1] / release.standard_errors[0] == pytest.approx(1000.0)
+    with refused("must be", parameter="level"):
+        release.conf_int(95)
+    with pytest.raises(ValueError, match="read-only"):
+        release.noise.deviations[0] = 0.0
 
 
 def test_the_summary_has_a_line_a_feature(release: dpm.MeanRelease) -> None:
@@ -245,31 +207,13 @@ def test_the_summary_has_a_line_a_feature(release: dpm.MeanRelease) -> None:
     assert "It does not include the effect of clipping (the number of clipped rows is not" in text
 
 
-def test_the_law_comes_back_from_a_file(release: dpm.MeanRelease, tmp_path: Path) -> None:
-    release.save(tmp_path / "mean.json")
-    loaded = dpm.load(tmp_path / "mean.json")
-    assert isinstance(loaded, dpm.MeanRelease)
-    assert loaded.conf_int(0.99).tobytes() == release.conf_int(0.99).tobytes()
-    assert loaded.to_dict() == release.to_dict()
-    assert loaded.noise is not None
-    with pytest.raises(ValueError, match="read-only"):
-        loaded.noise.deviations[0] = 0.0
-
-
 @pytest.mark.parametrize(
     ("entry", "value", "cause"),
     [
         ("law", "normal", "noise.law must be one of gaussian"),
-        ("law", None, "must be"),
         ("deviations", [1.0], "of the noise model must be"),
         ("deviations", [1.0, -1.0], "of the noise model must be"),
-        ("count_deviations", [0.0, 10**400], "finite numbers"),
-        ("count_deviations", "00", "finite numbers"),
         ("clipped", 1.5, "must be between"),
-        ("clipped", "half", "must be"),
-        ("clipped", True, "must be"),
-        ("bias_suspected", 1, "must be"),
-        ("skew", 0.0, "has unknown entries"),
     ],
 )
 def test_a_law_that_is_none_is_refused(
