@@ -41,7 +41,7 @@ def released(distance: float) -> dpm.MomentRelease:
 
 
 @pytest.mark.long(sets=None)
-@pytest.mark.parametrize("distance", [0.0, 1e3, 1e7, 1e9, 1e11])
+@pytest.mark.parametrize("distance", [0.0, 1e11])
 def test_the_covariance_does_not_depend_on_how_far_the_mean_is(distance: float, tmp_path: Path) -> None:
     far = released(distance)
     assert_allclose(far.covariance, COVARIANCE, rtol=0.12)
@@ -100,7 +100,7 @@ def test_numbers_beyond_floating_point_about_a_center_are_refused_not_released(c
     assert any(check.passed is False for check in checks(hostile))
 
 
-@pytest.mark.parametrize("distance", [0.0, 3.0, 1e3])
+@pytest.mark.parametrize("distance", [0.0, 1e3])
 def test_moments_about_zero_and_about_the_mean_are_of_one_table(distance: float) -> None:
     """E[v vᵀ] = Cov(v) + m mᵀ, in encoded and in the table's own units, wherever the center is, and the mean from it."""
     release = replace(released(distance), noisy_sum=np.array([900.0, -300.0]))
