@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -29,7 +28,6 @@ from dpmoments.planning.facts import _MAX_VALUES, ValueSample, nearest_level
 from dpmoments.planning.survey import Survey, SurveyPart
 from dpmoments.rows.rows import Rows
 from dpmoments.rows.sources.opening import open_source
-from dpmoments.schema.cells import text_numbers
 from references.plain_preflight import require_equal
 from support.examples import examples
 from support.said import Said, refused
@@ -136,7 +134,7 @@ AS_FRAMES: list[Any] = [lambda table: table, pl.from_arrow, lambda table: table.
 
 @pytest.mark.long
 @given(columns_and_cells(), st.integers(0, len(AS_FRAMES) - 1), st.booleans())
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_counts_are_those_of_plain_python_and_of_the_release(
     made: tuple[dpm.Schema, list[dict[str, Any]]], form: int, mean: bool
 ) -> None:
@@ -159,29 +157,11 @@ def require_release_agrees(facts: dict[str, Any], data: Any, schema: dpm.Schema)
         assert kept == facts["rows_kept"]
 
 
-ODD_CELLS = st.one_of(
-    NUMBERS,
-    CODES,
-    TEXTS,
-    st.sampled_from(
-        [
-            True,
-            np.bool_(False),
-            Decimal("1.5"),
-            Decimal("NaN"),
-            Decimal("sNaN"),
-            10**400,
-            -(10**5000),
-            {},
-            [1],
-            b"a",
-            pd.NA,
-        ]
-    ),
-    st.sampled_from(
-        [pd.NaT, datetime.date(2026, 1, 1), "n/a", "1,5", "12", 1j, np.float32(0.5), "\ud800", float, "x" * 3000]
-    ),
-)
+ODD_CELLS: list[Any] = [
+    *(None, 0.5, -2.0, math.nan, math.inf, 1, 4, "a", " a", "1", "12", "1,5", "n/a", "", "x" * 3000, "\ud800"),
+    *(True, np.bool_(False), np.float32(0.5), 1j, float, {}, [1], b"a", 10**400, -(10**5000)),
+    *(Decimal("1.5"), Decimal("NaN"), Decimal("sNaN"), pd.NA, pd.NaT, datetime.date(2026, 1, 1)),
+]
 ODD_SCHEMAS = [
     dpm.Schema(dpm.Date("v", "2020-01-01", "2026-12-31", missing="drop")),
     dpm.Schema(dpm.Date("v", "2020-01-01", "2026-12-31", format="%d.%m.%Y")),
@@ -193,27 +173,20 @@ ODD_SCHEMAS = [
 ]
 
 
-@pytest.mark.slow
-@given(st.sampled_from(ODD_SCHEMAS), st.lists(ODD_CELLS, max_size=6))
-@settings(max_examples=examples(200), deadline=None)
-def test_objects_of_any_kind_stop_a_preflight_never_and_it_says_when_they_stop_a_release(
-    schema: dpm.Schema, cells: list[Any]
-) -> None:
-    column = pd.Series([None] * len(cells), dtype=object)
-    for place, cell in enumerate(cells):
+@pytest.mark.parametrize("schema", ODD_SCHEMAS)
+def test_odd_objects_stop_a_preflight_never_and_each_is_counted_once(schema: dpm.Schema) -> None:
+    column = pd.Series([None] * len(ODD_CELLS), dtype=object)
+    for place, cell in enumerate(ODD_CELLS):
         column.iat[place] = cell
-    data = pd.DataFrame({"v": column})
-    found = dpm.preflight(data, schema, threads=1)
-    facts = found.private_facts()
-    require_release_agrees(facts, data, schema)
-    # every cell is of one kind alone
-    of_column = facts["columns"]["v"]
+    found = dpm.preflight(pd.DataFrame({"v": column}), schema, threads=1)
+    require_marked(shown(found))
+    require_release_agrees(found.private_facts(), pd.DataFrame({"v": column}), schema)
+    of_column = found.private_facts()["columns"]["v"]
     levels = sum(of_column.get("levels", {}).values())
     counted = sum(of_column.get(what, 0) for what in ("empty", "infinite", "unreadable", "unknown", "below", "above"))
-    assert counted + levels <= len(cells)
+    assert counted + levels <= len(ODD_CELLS)
     if "levels" in of_column:
-        assert counted + levels == len(cells)
-    require_marked(shown(found))
+        assert counted + levels == len(ODD_CELLS)
 
 
 USUAL = dpm.TextFormat()
@@ -246,7 +219,7 @@ CSV_CELLS = st.one_of(
 
 @pytest.mark.long
 @given(st.sampled_from(ODD_SCHEMAS), st.lists(CSV_CELLS, min_size=1, max_size=5))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(75), deadline=None)
 def test_text_files_are_read_as_a_release_reads_them(
     tmp_path_factory: pytest.TempPathFactory, schema: dpm.Schema, cells: list[str]
 ) -> None:
@@ -256,26 +229,6 @@ def test_text_files_are_read_as_a_release_reads_them(
     assert facts["rows"] == len(cells)
     assert facts["files_not_read_to_their_end"] == []
     require_release_agrees(facts, path, schema)
-
-
-@pytest.mark.long
-@given(st.lists(CSV_CELLS, min_size=1, max_size=5))
-@settings(max_examples=examples(300), deadline=None)
-def test_texts_become_the_numbers_that_arrow_reads(cells: list[str]) -> None:
-    read = text_numbers(pa.array(cells, pa.large_string()), USUAL)
-    values, unreadable = read.values, read.unparsable
-    for cell, value, bad in zip(cells, values.tolist(), unreadable.tolist(), strict=True):
-        text = csv_text(pa.table({"v": [cell], "w": ["x"]}), quote="all_valid")
-        options = pa_csv.ConvertOptions(
-            column_types={"v": pa.float64()}, null_values=list(USUAL.null_markers), strings_can_be_null=False
-        )
-        try:
-            (expected,) = pa_csv.read_csv(io.BytesIO(text), convert_options=options)["v"].to_pylist()
-        except pa.ArrowInvalid:
-            assert bad, cell
-        else:
-            assert not bad, cell
-            np.testing.assert_equal(value, math.nan if expected is None else expected)
 
 
 def test_a_file_that_is_not_utf8_is_told_by_its_column(tmp_path: Path) -> None:
@@ -293,9 +246,8 @@ def test_a_file_that_is_not_utf8_is_told_by_its_column(tmp_path: Path) -> None:
         Rows.of(path, schema).count()
 
 
-@pytest.mark.parametrize("column", [dpm.Numeric("v", 0, 1, missing="drop"), dpm.Boolean("v", missing="center")])
-def test_a_type_that_stops_a_release_does_so_without_any_cell(column: Any) -> None:
-    table = pa.table({"v": pa.array([None, None], pa.string())})
+def test_a_type_that_stops_a_release_does_so_without_any_cell() -> None:
+    table, column = pa.table({"v": pa.array([None, None], pa.string())}), dpm.Boolean("v", missing="center")
     facts = facts_of(table, dpm.Schema(column))
     assert facts["a_release_stops"]
     assert (facts["columns"]["v"]["types"], facts["columns"]["v"]["unreadable"]) == (["string"], 0)
@@ -321,22 +273,16 @@ def test_parts_merge_to_the_whole_in_any_order() -> None:
         assert merged.to_plain() == survey.merge(survey.start(), whole).to_plain()
 
 
-@pytest.mark.long
-def test_threads_change_nothing() -> None:
-    table = pa.concat_tables([TABLE] * 300)
-    assert facts_of(table, SCHEMA) == dpm.preflight(table, SCHEMA, threads=3).private_facts()
-
-
 # ---------------------------------------------------------------- values that are no level
 
 
-@pytest.mark.parametrize("distinct", [_MAX_VALUES - 1, _MAX_VALUES, _MAX_VALUES + 1, 2_000])
+@pytest.mark.parametrize("distinct", [_MAX_VALUES, _MAX_VALUES + 1])
 def test_a_sample_of_values_does_not_depend_on_order_or_parts(distinct: int) -> None:
     rng = np.random.default_rng(distinct)
     cells = np.concatenate([np.arange(distinct), rng.integers(0, distinct, 3_000)])
     totals = np.bincount(cells)
     samples = []
-    for n_parts in (1, 2, 40, 300):
+    for n_parts in (1, 40):
         merged = ValueSample()
         for part in np.array_split(rng.permutation(cells), n_parts):
             one = ValueSample()
@@ -449,13 +395,6 @@ def test_the_classic_mistakes_come_first_and_all_at_once() -> None:
     said = words(found)
     assert said.index("STOPS with an error: see 4 below") < said.index("1. Most rows are dropped")
     assert said.index("3. 2,998") < said.index("4. A release stops")
-
-
-def test_a_table_that_fits_says_so() -> None:
-    schema = dpm.Schema(dpm.Numeric("age", 0, 120), dpm.Boolean("member"))
-    found = dpm.preflight(pa.table({"age": [1.0, 120.0, 0.0], "member": [True, False, True]}), schema)
-    assert found.private_facts()["verdicts"] == []
-    assert "A release of this table works: it counts 3 of 3 rows. Every cell fits the schema." in words(found)
 
 
 NUMERIC = dpm.Schema(dpm.Numeric("v", 0, 1))
@@ -640,49 +579,29 @@ def test_it_prints_where_it_is_told_to_alone(tmp_path: Path, monkeypatch: pytest
     assert all(line.startswith("PRIVATE ?") for line in narrow.read().splitlines())
 
 
-LEVEL_OF_WARD = dpm.Schema(dpm.Categorical("ward", ["A"]))
-HOSTILE = [
-    "\x1b[2J\x1b]0;gone\x07",
-    "[bold red]ICU[/]",
-    "two\nlines\r\nthree",
-    "\u202egnp.exe",
-    "a\u2028b",
-    "x" * 10_000_000,
-    "\0",
-    "PRIVATE │",
-    "{0} %s",
-    "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
-]
-
-
-@pytest.mark.slow
-def test_hostile_values_are_shown_harmlessly() -> None:
-    schema = dpm.Schema(dpm.Categorical("ward", ["A"], missing="zero"), dpm.Numeric("age", 0, 1, missing="center"))
-    for cells in (pa.array(HOSTILE), pd.Series(HOSTILE, dtype=object)):
-        frame = pd.DataFrame({"ward": cells, "age": cells})
-        text = shown(dpm.preflight(frame, schema))
-        require_marked(text)
-        assert len(text) < 6_000
-        assert "\\x1b[2J" in text
-        found = facts_of(frame, schema)["columns"]
-        kept = [*found["ward"]["unknown_values"], *found["age"]["unreadable_values"]]
-        assert max(len(value["text"]) for value in kept) < 100  # of ten million
-        assert "[bold red]ICU[/]" in " ".join(text.split())
-
-
-def test_no_line_is_so_wide_that_a_terminal_breaks_it() -> None:
-    """What a terminal breaks has no mark on its second half."""
-    cells = [f"{'東京' * 15} {place}" for place in range(6)]
-    require_marked(shown(dpm.preflight(pa.table({"ward": cells}), LEVEL_OF_WARD)))
-
-
-def test_hostile_names_are_shown_harmlessly() -> None:
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [*("\x1b[2J\x1b]0;gone\x07", "[bold red]ICU[/]", "two\nlines\r\nthree", "\u202egnp.exe", "a\u2028b")],
+        [*("\0", "PRIVATE │", "{0} %s", "x" * 100_000)],
+        [f"{'東京' * 15} {place}" for place in range(6)],
+    ],
+    ids=["control", "marks", "wide"],
+)
+def test_hostile_names_and_values_are_shown_harmlessly_on_lines_that_no_terminal_breaks(cells: list[str]) -> None:
     name = "ward\x1b[2J\nx"
     schema = dpm.Schema(
-        dpm.Categorical(name, ["A\x1b", "B"]), dpm.Power("y\x1b", 2), dpm.Numeric("y\x1b", 0, 1, missing="drop")
+        dpm.Categorical(name, ["A\x1b"], missing="zero"), dpm.Power("y\x1b", 2), dpm.Numeric("y\x1b", 0, 1, "center")
     )
-    found = dpm.preflight(pa.table({name: ["a", "b"], "y\x1b": [None, 7.0]}), schema)
+    frame = pd.DataFrame({name: cells, "y\x1b": cells})
+    found = dpm.preflight(frame, schema)
     require_marked(shown(found))
+    assert len(shown(found)) < 6_000
+    columns = found.private_facts()["columns"]
+    kept = [*columns[name]["unknown_values"], *columns["y\x1b"]["unreadable_values"]]
+    assert max(len(value["text"]) for value in kept) < 100
+    if "[bold red]ICU[/]" in cells:
+        assert "[bold red]ICU[/]" in " ".join(shown(found).split())
 
 
 # ---------------------------------------------------------------- files that are damaged, tables that are none
@@ -690,9 +609,9 @@ def test_hostile_names_are_shown_harmlessly() -> None:
 
 @pytest.mark.long
 def test_a_damaged_page_is_told_with_what_was_read_before(tmp_path: Path) -> None:
-    table, schema = hospital(60_000)
+    table, schema = hospital(6_000)
     for name in ("1.parquet", "2.parquet", "3.parquet"):
-        pq.write_table(table, tmp_path / name, row_group_size=10_000, compression="none", write_page_checksum=True)
+        pq.write_table(table, tmp_path / name, row_group_size=1_000, compression="none", write_page_checksum=True)
     whole = (tmp_path / "2.parquet").read_bytes()
     damaged = bytearray(whole)
     damaged[len(whole) // 2 : len(whole) // 2 + 400] = bytes(400)
@@ -701,7 +620,7 @@ def test_a_damaged_page_is_told_with_what_was_read_before(tmp_path: Path) -> Non
     facts = found.private_facts()
     (failure,) = facts["files_not_read_to_their_end"]
     assert "2.parquet cannot be read" in failure
-    assert 120_000 <= facts["rows"] < 180_000
+    assert 12_000 <= facts["rows"] < 18_000
     assert facts["columns"]["height"]["above"] == facts["rows"]  # what else is wrong is told all the same
     assert facts["verdicts"][0].startswith(failure)
     assert found.stops_a_release
@@ -850,12 +769,6 @@ def test_numbers_that_parse_with_the_other_decimal_mark_are_counted() -> None:
     assert marks("1.5", "7") == {}
 
 
-def test_progress_is_a_fraction() -> None:
-    told: list[float | None] = []
-    dpm.preflight(*hospital(), progress=told.append)
-    assert told[-1] == 1.0
-
-
 # ---------------------------------------------------------------- the command
 
 
@@ -895,7 +808,7 @@ def test_the_command_prints_marked_lines_and_ends_as_a_release_would(folder: Pat
 @pytest.mark.parametrize(
     ("levels", "upper", "code", "said"),
     [
-        (["A", "B"], 230.0, 0, "works"),
+        (["A", "B"], 230.0, 0, "Every cell fits the schema."),
         (["a", "b"], 230.0, 3, "WORTHLESS"),
         (["A", "B"], 2.3, 3, "WORTHLESS"),
     ],
