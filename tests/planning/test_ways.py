@@ -15,7 +15,7 @@ import pytest
 import dpmoments as dpm
 from dpmoments.cli import main
 from dpmoments.planning.ways import Way
-from support.said import Said, refused
+from support.said import refused
 
 N_ROWS = 20_000
 SCHEMA = dpm.Schema(
@@ -120,26 +120,19 @@ def test_columns_of_present_values_have_their_means_from_a_release() -> None:
     assert 0.0 < found.one_release < 1.0
     assert math.isnan(found.own_release)
     assert found.best == "release(…)"
-    with refused("has missing='available', which needs the number of present", column="age"):
-        dpm.release_mean(people(), schema, epsilon=1.0)
 
 
 def test_mistakes_are_refused() -> None:
     known = forecast(epsilon=1.0)
     with refused("Bands of numbers must be made", name="age"):
         known.ways(tables=[["age", "region"]])
-    for questions, said in (
-        ({}, Said("state a question: means=True, tables=[['region', 'sex']] or")),
-        (
-            {"regressions": [["region", "age"]]},
-            Said("has several features: the target of a regression must have", column="region"),
-        ),
-        (
-            {"regressions": [["income", "agee"]]},
-            Said("' is not a column of the schema", name="agee", question=Said("did you mean", close=("age",))),
-        ),
-        ({"regressions": [["income"]]}, Said("a regression is a target and its regressors, ['income'")),
-    ):
+    refusals: list[tuple[dict[str, Any], str]] = [
+        ({}, "state a question: means=True, tables=[['region', 'sex']] or"),
+        ({"regressions": [["region", "age"]]}, "has several features: the target of a regression must have"),
+        ({"regressions": [["income", "agee"]]}, "'agee' is not a column of the schema (did you mean 'age'?)"),
+        ({"regressions": [["income"]]}, "a regression is a target and its regressors, ['income'"),
+    ]
+    for questions, said in refusals:
         with refused(said):
             known.ways(**questions)
     for questions in ({"regressions": ["age"]}, {"regressions": "age"}, {"tables": ["age", "region"]}):
