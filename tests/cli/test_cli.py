@@ -168,10 +168,6 @@ def test_help_of_each_command_has_an_example_of_it(run: Run, command: str) -> No
     assert re.search(rf"(?m)^ +dpmoments {command}\b", outcome.out)
 
 
-def test_version(run: Run) -> None:
-    assert run("--version").out == f"dpmoments {dpm.__version__}\n"
-
-
 def test_the_entry_point_of_the_package_runs_main(capsys: pytest.CaptureFixture[str]) -> None:
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="dpmoments")
     assert script.load()(["--version"]) == main(["--version"]) == 0
@@ -180,19 +176,11 @@ def test_the_entry_point_of_the_package_runs_main(capsys: pytest.CaptureFixture[
 
 @pytest.mark.long
 def test_as_a_process(folder: Path) -> None:
-    """The installed script: exit codes, and which stream says what."""
-
-    def script(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, cwd=folder, **options)
-
-    # a terminal that cannot show ε still gets an answer
-    done = script(*release_command(mechanism="matrix-laplace"), env={"PYTHONIOENCODING": "ascii", "PATH": ""})
+    """The installed script: a terminal that cannot show ε still gets an answer."""
+    command, ascii_alone = release_command(mechanism="matrix-laplace"), {"PYTHONIOENCODING": "ascii", "PATH": ""}
+    done = subprocess.run([SCRIPT, *command], capture_output=True, text=True, cwd=folder, env=ascii_alone)
     assert (done.returncode, done.stderr) == (0, "")
     assert "?-differential privacy" in done.stdout
-    refused = script(*release_command())
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert "exists already" in refused.stderr
-    assert "Traceback" not in refused.stderr
 
 
 @pytest.mark.long
@@ -307,9 +295,7 @@ def test_kinds_follow_from_declared_types(declared: Any, kind: str | None) -> No
     assert ("levels" in written) == (kind == "categorical")
 
 
-@pytest.mark.parametrize(
-    "name", ['a "quoted" name', "colon: here", "# no comment", "yes", "1e3", "a\nb", "ε-é-日本", "\x7f"]
-)
+@pytest.mark.parametrize("name", ['a "quoted": # name', "yes", "1e3", "a\nb"])
 def test_any_name_survives_the_template(tmp_path: Path, name: str) -> None:
     pq.write_table(pa.table({name: [1.0]}), tmp_path / "table.parquet")
     text = _schema_template(_read_header(tmp_path / "table.parquet"), f"some\n{name}.parquet")
@@ -405,10 +391,6 @@ def test_the_default_says_what_it_chose_and_why(run: Run) -> None:
     assert "mechanism: standardized" in shown
     assert dpm.load("people.json").chosen_because.code == "rough-private-scales"
     assert f"Chosen: {dpm.load('people.json').chosen_because}" in shown
-    forecast = run(
-        "forecast", "--schema", "people.yaml", "--n-rows", "2000", "--epsilon", "1", "--neighbors", "add_remove"
-    )
-    assert "auto: standardized, because" in forecast.words
 
 
 def test_a_warning_of_the_library_is_one_line(run: Run) -> None:
@@ -441,12 +423,8 @@ FORECAST_MEAN = (
 MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no budget": (release_command(epsilon=None), 2, "none was given"),
     "two budgets": (release_command(rho="1"), 2, "not both"),
-    "zero epsilon": (release_command(epsilon="0"), 2, "epsilon must be positive and finite"),
     "negative epsilon": (release_command(epsilon="-1"), 2, "epsilon must be positive and finite"),
-    "epsilon nan": (release_command(epsilon="nan"), 2, "epsilon must be positive and finite"),
     "epsilon in words": (release_command(epsilon="one"), 2, "--epsilon"),
-    "delta of one": (release_command(delta="1"), 2, "above 0 and below 1"),
-    "negative delta": (release_command(delta="-0.1"), 2, "above 0 and below 1"),
     "delta beside rho": (release_command(epsilon=None, rho="1", delta="1e-6"), 2, "delta goes with epsilon"),
     "delta of a pure mechanism": (
         release_command(delta="1e-6", mechanism="laplace"), 1, "give it --epsilon only (--delta = 0)",
@@ -455,7 +433,6 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "no neighbors": (release_command(neighbors=None), 2, "Missing option '--neighbors'"),
     "unknown neighbors": (release_command(neighbors="both"), 2, "'add_remove', 'replace_one'"),
     "no schema": (release_command(schema=None), 2, "Missing option '--schema'"),
-    "no output": (release_command(output=None), 2, "Missing option '--output'"),
     "unknown mechanism": (release_command(mechanism="laplac"), 2, "Unknown mechanism 'laplac'. Did you mean 'laplace'?"),
     "unknown option of a mechanism": (
         release_command("--option", "scale=1", mechanism="kapralov-talwar"),
@@ -465,30 +442,19 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         release_command("--option", "scale=1", mechanism="matrix-laplace"), 2, "it takes no options",
     ),
     "option without value": (release_command("--option", "rank", mechanism="kapralov-talwar"), 2, "not key=value"),
-    "option twice": (
-        release_command("--option", "calibration=paper", "--option", "calibration=tight", mechanism="kapralov-talwar"),
-        2, "given twice",
-    ),
     "option of a wrong value": (
         release_command("--option", "calibration=loose", mechanism="kapralov-talwar"), 2, "use 'tight' or 'paper'",
     ),
-    "unknown repair": (release_command(repair="mend"), 2, "--repair"),
     "unknown flag": (release_command("--private"), 2, "No such option"),
     "several paths": (release_command("people.csv"), 2, "put a glob in quotes"),
-    "n_rows of nobody": (release_command(n_rows="0"), 2, "--n-rows"),
     "wrong n_rows": (release_command(n_rows="7", neighbors="replace_one"), 1, "leave it out"),
     "no table": (release_command(data="nobody.parquet"), 1, "no file matches 'nobody.parquet'"),
     "unknown ending": (release_command(data="people.yaml"), 1, "endings must be"),
     "no schema file": (release_command(schema="nobody.yaml"), 1, "nobody.yaml: No such file or directory"),
-    "a folder for a schema": (release_command(schema="."), 1, "Is a directory"),
-    "a folder for output": (release_command(output="."), 1, "is a folder"),
-    "no folder for output": (release_command(output="nowhere/a.json"), 1, "does not exist: make it first"),
-    "a file for a folder": (release_command(output="people.csv/a.json"), 1, "does not exist: make it first"),
     "output exists": (release_command(output="people.yaml"), 1, "exists already"),
     "of a mean: pure budget of another mechanism": (
         mean_command(rho=None, epsilon="1", mechanism="variance-aware"), 1, "give it --epsilon and --delta > 0 or --rho",
     ),
-    "of a mean: unknown mechanism": (mean_command(mechanism="gaussian"), 2, "Unknown estimator of means 'gaussian'."),
     "of a mean: flag without a mechanism": (mean_command("--radius", "1"), 2, "--radius: auto has no options"),
     "of a mean: flag of another mechanism": (
         mean_command("--radius", "1", mechanism="variance-aware"), 2, "--radius: mechanism 'variance-aware' has no option",
@@ -497,35 +463,21 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         mean_command("--radius", "1", "--option", "radius=2", mechanism="symq"), 2, "'radius' is given twice",
     ),
     "of a mean: negative radius": (mean_command("--radius", "-1", mechanism="symq"), 2, "must be a positive finite number"),
-    "of a mean: radius in words": (mean_command("--radius", "one", mechanism="symq"), 2, "--radius"),
     "of a mean: wrong relation": (mean_command(mechanism="symq"), 1, "not defined under add_remove: use replace_one"),
-    "of a mean: second moment's option": (mean_command("--no-mean"), 2, "No such option"),
     "forecast of 0 rows": ([*FORECAST, "--n-rows", "0"], 2, "--n-rows"),
-    "forecast of -3 rows": ([*FORECAST, "--n-rows", "-3"], 2, "--n-rows"),
-    "forecast of many rows": ([*FORECAST, "--n-rows", "many"], 2, "--n-rows"),
-    "forecast of 2.5 rows": ([*FORECAST, "--n-rows", "2.5"], 2, "--n-rows"),
-    "standard deviation three": ([*FORECAST_MEAN, SD, "three"], 2, "--standard-deviation: 'three' is neither a number"),
     "standard deviation income=": ([*FORECAST_MEAN, SD, "income="], 2, "'income=' is neither a number"),
     "standard deviation twice": ([*FORECAST_MEAN, SD, "3", SD, "income=4"], 2, "'3' is for all features: leave the others out"),
     "standard deviation of income twice": ([*FORECAST_MEAN, SD, "income=3", SD, "income=4"], 2, "'income' is given twice"),
     "standard deviation incom=3": ([*FORECAST_MEAN, SD, "incom=3"], 1, "standard deviation: 'incom' matches none of the names"),
-    "standard deviation income=-1": ([*FORECAST_MEAN, SD, "income=-1"], 1, "must be a positive finite number"),
     "ridge released.json height": (["ridge", "released.json", "height"], 1, "Unknown feature 'height'."),
     "ridge released.json region": (["ridge", "released.json", "region"], 1, "Name one of its features"),
     "ridge of a feature on itself": (["ridge", "released.json", "income", "--feature", "income"], 1, "leave it out"),
     "ridge released.json income --alpha -1": (["ridge", "released.json", "income", "--alpha", "-1"], 1, "a positive number"),
-    "ridge released.json income --alpha much": (["ridge", "released.json", "income", "--alpha", "much"], 2, "--alpha"),
-    "ridge released.json": (["ridge", "released.json"], 2, "Missing argument"),
     "pca released.json -k 7": (["pca", "released.json", "-k", "7"], 1, "from 1 to 6"),
-    "pca released.json -k 0": (["pca", "released.json", "-k", "0"], 2, "-k"),
-    "pca released.json --scaling none": (["pca", "released.json", "--scaling", "none"], 2, "--scaling"),
     "show nobody.json": (["show", "nobody.json"], 1, "nobody.json: No such file or directory"),
     "show people.parquet": (["show", "people.parquet"], 1, "not a release"),
-    "show .": (["show", "."], 1, "Is a directory"),
     "summon released.json": (["summon", "released.json"], 2, "No such command 'summon'"),
     "median released.json": (["median", "released.json"], 1, "a release has no median: quantiles need the order of the values"),
-    "undo": (["undo"], 1, "a release has no undo: what was drawn counts as spent"),
-    "magic": (["mechanisms", "magic"], 2, "Unknown mechanism 'magic'."),
 }  # fmt: skip
 
 
@@ -599,18 +551,6 @@ def test_output_is_refused_before_the_table_is_looked_at(run: Run, monkeypatch: 
     outcome = run(*release_command(output="people.json"))
     assert outcome.code == 1
     assert "cannot write in .: Permission denied; nothing was spent" in outcome.error
-
-
-def test_a_disk_that_fills_up_leaves_no_half_release(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device", "people.json")
-
-    monkeypatch.setattr("dpmoments.base.documents.os.fsync", full)
-    outcome = run(*release_command())
-    assert outcome.code == 1
-    assert outcome.error.startswith("dpmoments: people.json: No space left on device")
-    assert outcome.error.endswith("the whole cost counts as spent")
-    assert not [path for path in folder.iterdir() if "people.json" in path.name]
 
 
 class Terminal(io.StringIO):
@@ -805,7 +745,7 @@ def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
 # ---------------------------------------------------------------- show, ridge, pca
 
 
-def test_show_prints_the_statement_the_schema_and_the_moments(people_json: Path, run: Run) -> None:
+def test_show_prints_the_statement_the_receipt_the_schema_and_the_moments(people_json: Path, run: Run) -> None:
     released = dpm.load(people_json)
     outcome = run("show", people_json)
     assert (outcome.code, outcome.err) == (0, "")
@@ -815,12 +755,6 @@ def test_show_prints_the_statement_the_schema_and_the_moments(people_json: Path,
     assert f"rows: {released.n_rows:,} ± " in outcome.words
     for row in released.describe().table()[1:]:
         assert " ".join(row) in outcome.words
-    assert "age 48" in outcome.words
-
-
-def test_show_prints_the_receipt_after_the_statement(people_json: Path, run: Run) -> None:
-    released = dpm.load(people_json)
-    outcome = run("show", people_json)
     (made,) = released.receipt.draws
     lines = [" ".join(line.split()) for line in outcome.out.splitlines()]
     head = lines.index("noised law sensitivity loss")
@@ -884,40 +818,21 @@ def test_show_has_a_dash_where_noise_made_a_variance_negative(run: Run) -> None:
 # ---------------------------------------------------------------- verify
 
 
-def test_verify_says_what_it_checked(run: Run) -> None:
-    assert run(*release_command(mechanism="matrix-laplace")).code == 0
-    outcome = run("verify", "people.json")
-    assert (outcome.code, outcome.err) == (0, "")
-    lines = outcome.out.splitlines()
+def test_verify_says_what_it_checked(people_json: Path, run: Run) -> None:
+    forge(people_json, lambda content: content.update())  # a mended checksum alone keeps a release whole
+    outcome = run("verify", people_json)
+    assert outcome.code == 0
     for check in (
-        "checksum",
-        "finite",
-        "symmetric",
-        "no negative eigenvalue",
-        "number of rows",
+        *("checksum", "finite", "symmetric", "no negative eigenvalue", "number of rows", "stated budget calls for"),
         "receipt adds up to the stated budget: 1 draw, ε = 1 of ε = 1",
-        "stated budget calls for",
     ):
-        assert any(line.startswith("ok") and check in line for line in lines), check
+        assert re.search(rf"(?m)^ok +.*{check}", outcome.out), check
     assert "FAILED" not in outcome.out
     assert "shows that the file is consistent; it does not show that the draws took place" in outcome.words
-
-
-def test_verify_of_damaged_files(people_json: Path, run: Run) -> None:
-    whole = people_json.read_text()
-    damaged = {
-        "damaged or not JSON": whole[: len(whole) // 2],
-        "checksum does not match": whole.replace('"epsilon": 1.0', '"epsilon": 0.1'),
-        "is not a dpmoments release": '{"format": "another"}',
-        "version 99": whole.replace('"version": 1,', '"version": 99,', 1),
-        "damaged": whole.replace('"noisy_count": ', '"noisy_count": 1e999, "was": '),
-    }
-    for message, text in damaged.items():
-        assert text != whole
-        people_json.write_text(text)
-        outcome = run("verify", people_json)
-        assert (outcome.code, outcome.out) == (1, "")
-        assert message in outcome.error
+    people_json.write_text(people_json.read_text().replace('"epsilon": 1.0', '"epsilon": 0.1'))
+    outcome = run("verify", people_json)
+    assert (outcome.code, outcome.out) == (1, "")
+    assert "checksum does not match" in outcome.error
 
 
 def scaled(name: str, factor: float) -> Callable[[dict[str, Any]], None]:
@@ -953,11 +868,6 @@ EDITS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 }  # fmt: skip
 
 
-def test_signing_without_an_edit_keeps_a_release_whole(people_json: Path, run: Run) -> None:
-    forge(people_json, lambda content: content.update())
-    assert run("verify", people_json).code == 0
-
-
 @pytest.mark.parametrize("edit", EDITS)
 def test_verify_finds_edits_that_carry_a_right_checksum(people_json: Path, run: Run, edit: str) -> None:
     change, message = EDITS[edit]
@@ -969,7 +879,7 @@ def test_verify_finds_edits_that_carry_a_right_checksum(people_json: Path, run: 
         assert f"FAILED    {message}" in outcome.out
 
 
-@pytest.mark.long(sets=47)
+@pytest.mark.long(sets=32)
 @pytest.mark.parametrize(
     ("case", "repair"),
     # The two in turn, so that each mechanism has both, with the mean and without.
