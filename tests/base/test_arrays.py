@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpmoments.base.values import bordered, first_largest, largest_first, leading_positive
+from dpmoments.base.values import first_largest, largest_first, leading_positive
 
 
 def test_sizes_that_differ_by_rounding_keep_their_order() -> None:
@@ -15,11 +15,6 @@ def test_sizes_that_differ_by_rounding_keep_their_order() -> None:
     apart = np.random.default_rng(0).uniform(size=50)
     np.testing.assert_array_equal(largest_first(apart), np.argsort(-apart, kind="stable"))
     assert largest_first(np.array([])).tolist() == []
-
-
-def test_a_matrix_with_one_more_row_and_column() -> None:
-    whole = np.array([[5.0, 1.0, 2.0], [1.0, 3.0, 4.0], [2.0, 4.0, 6.0]])
-    np.testing.assert_array_equal(bordered(5.0, whole[0, 1:], whole[1:, 1:]), whole)
 
 
 def test_of_sizes_that_differ_by_rounding_the_first_is_the_largest() -> None:
