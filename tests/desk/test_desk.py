@@ -29,8 +29,6 @@ from dpmoments.cli import main
 from dpmoments.cli.desk import journey as journey_module
 from dpmoments.cli.desk.app import Desk, server_of
 from dpmoments.cli.desk.journey import Job, Journey
-from dpmoments.mechanisms.registry import MECHANISMS
-from dpmoments.privacy.budget import BudgetKind
 from support.databases import sqlite_file
 
 pytestmark = pytest.mark.long(sets=None)
@@ -290,38 +288,6 @@ def run_as_shown(command: str, folder: Path, capfd: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", [UNIT, UNIT | {"unit": "column", "column": "person", "max_rows": "4"}])
-def test_the_commands_do_the_same(
-    unit: dict[str, str], start: Callable[..., Window], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    ours, theirs = tmp_path / "our folder", tmp_path / "their folder"
-    ours.mkdir(), theirs.mkdir()
-    window = start("people.csv", ours).open()
-    released(window, to_release(window, unit=unit))
-    window.send("report", window.see("/report"), file="people.json")
-    written(theirs, "people.csv")
-    ran = []
-    for step in ("table", "columns", "unit", "forecast", "budget", "release", "report"):
-        (shown,) = window.see(f"/{step}").commands
-        for command in [shown] if shown.startswith("cat") else shown.splitlines():
-            ran.append(command.split()[1])
-            run_as_shown(command.replace(str(ours), str(theirs)), theirs, capfd)
-    assert ran[2:] == ["preflight", "forecast", "ledger", "ledger", "release", "verify", "report", "show"]
-    assert (ours / "people.yaml").read_bytes() == (theirs / "people.yaml").read_bytes()
-    histories = [dpm.Ledger(folder / "budget.db").history() for folder in (ours, theirs)]
-    entries = [
-        [(each.action, each.dataset, {**each.content, "release": ""}) for each in history] for history in histories
-    ]
-    assert entries[0] == entries[1]
-    assert len(entries[0]) == 3
-    made = [dpm.load(folder / "people.json") for folder in (ours, theirs)]
-    assert made[0].privacy.sentences == made[1].privacy.sentences
-    assert (made[0].schema, made[0].mechanism) == (made[1].schema, made[1].mechanism)
-    assert {path.name for path in ours.iterdir()} == {path.name for path in theirs.iterdir()} - {"people-audit.txt"}
-    assert "people-2026" in (theirs / "people-audit.txt").read_text()
-
-
-@pytest.mark.slow
 def test_a_private_value_is_on_private_pages_alone(start: Callable[..., Window], tmp_path: Path) -> None:
     window = start().open()
     window.send("columns", **COLUMNS, then="check")
@@ -363,9 +329,23 @@ def test_a_release_that_stops_at_a_cell_quotes_nothing(start: Callable[..., Wind
     assert not any(PLANTED in answer.text for answer in window.shown)
 
 
-def test_raising_a_grant_asks_why(start: Callable[..., Window]) -> None:
+def test_a_mechanism_can_be_chosen_and_raising_a_grant_asks_why(start: Callable[..., Window], tmp_path: Path) -> None:
     window = start().open()
-    released(window, to_release(window))
+    to_release(window)
+    offered = dict(re.findall(r'name="mechanism" value="([a-z-]*)"( checked)?', window.see("/forecast").text))
+    assert offered["auto"] == " checked"
+    assert "laplace" in offered
+    assert "gaussian" not in offered  # of ε alone
+    assert 'value="gaussian"' in window.see("/forecast?epsilon=&rho=0.5").text
+    refused = window.send("forecast", n_rows="6000", epsilon="1", mechanism="gaussian")
+    assert refused.code == 422
+    assert "cannot spend a budget of" in refused.words
+    window.send("forecast", n_rows="6000", epsilon="1", mechanism="laplace")
+    page = window.see("/release")
+    assert "--mechanism laplace" in page.commands[0]
+    released(window, page)
+    assert dpm.load(tmp_path / "people.json").mechanism == "laplace"
+
     assert "reason" in window.send("budget", **GRANT | {"granted_epsilon": "9"}).words
     page = window.send("budget", **GRANT | {"granted_epsilon": "9", "reason": "A second question", "by": "The board"})
     assert "A second question" in page.words
@@ -750,40 +730,6 @@ def test_no_page_shows_a_password(
     assert "--database \"$DPMOMENTS_DATABASE\" --query 'SELECT age FROM people'" in page.commands[0]
     assert not any(secret in answer.text for answer in window.shown)
     assert secret not in "".join(capfd.readouterr())
-
-
-# ---------------------------------------------------------------- the mechanism
-
-
-@pytest.mark.slow
-def test_the_mechanism_can_be_chosen(start: Callable[..., Window], tmp_path: Path) -> None:
-    window = start().open()
-    window.send("columns", **COLUMNS, then="next")
-    window.send("unit", **UNIT)
-    page = window.see("/forecast")
-    names = re.findall(r'name="mechanism" value="([a-z-]*)"( checked)?', page.text)
-    assert names[0] == ("auto", " checked")
-    pure = {name for name, kind in MECHANISMS.items() if BudgetKind.PURE in kind.budget_kinds}
-    assert {name for name, _ in names} == pure
-    assert all(MECHANISMS[name].summary in page.words for name in pure)
-    of_rho = window.see("/forecast?epsilon=&rho=0.5")
-    assert 'value="gaussian"' in of_rho.text
-    assert 'value="matrix-laplace"' not in of_rho.text
-    page = window.see("/forecast?n_rows=6000&mechanism=laplace")
-    schema = dpm.Schema.load(tmp_path / "people.yaml")
-    expected = dpm.forecast(schema, n_rows=6000, epsilon=1.0, neighbors="add_remove", mechanism="laplace")
-    assert expected.headline in page.words
-    assert all(cell in page.words for row in expected.table() for cell in row)
-    refused = window.send("forecast", n_rows="6000", epsilon="1", mechanism="gaussian")
-    assert refused.code == 422
-    assert "cannot spend a budget of" in refused.words
-    window.send("forecast", n_rows="6000", epsilon="1", mechanism="laplace")
-    window.send("budget", **GRANT)
-    page = window.see("/release")
-    assert "Mechanism laplace" in page.words
-    assert "--mechanism laplace" in page.commands[0]
-    released(window, page)
-    assert dpm.load(tmp_path / "people.json").mechanism == "laplace"
 
 
 # ---------------------------------------------------------------- the command

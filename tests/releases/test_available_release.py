@@ -159,48 +159,6 @@ def test_noise_is_as_large_as_stated() -> None:
     assert _ratios(made, made[0].drawn.noise.restricted(range(len(made[0].feature_names)))).max() > 1.3
 
 
-def _with_height(table: pd.DataFrame, seed: int) -> dpm.MomentRelease:
-    """Release a table, complete or not, with a column that age explains with R² of 0.8."""
-    height = 170.0 + 0.6 * (people(600, seed=seed, share=0.3)[0].age - 35.0)
-    height += 3.0 * np.random.default_rng([1, seed]).standard_normal(600)
-    made = dpm.Schema(
-        dpm.Numeric("age", 0, 120, RULE, fill=35),
-        dpm.Numeric("pay", 0, 100_000, RULE, fill=30_000),
-        dpm.Numeric("height", 0, 300),
-    )
-    rows = table[["age", "pay"]].assign(height=height)
-    return dpm.release(rows, made, rho=1e6, mechanism="gaussian", insecure_seed=seed)
-
-
-@cache
-def _lacking() -> list[dpm.MomentRelease]:
-    return [_with_height(people(600, seed=seed, share=0.3)[1], seed) for seed in range(50)]
-
-
-def _sampling_ratios(stating: list[dpm.MomentRelease]) -> np.ndarray:
-    """Return actual over stated standard errors of two means, a correlation and a slope."""
-    found = [
-        [*release.mean[:2], release.correlation[0, 1], release.ols("height", ["age"]).coefficients[0]]
-        for release in _lacking()
-    ]
-    stated = []
-    for release in stating:
-        row = release.correlations(["age", "pay"]).to_pandas().iloc[0]
-        slope = release.ols("height", ["age"]).standard_errors[0]
-        stated.append([*np.sqrt(release.describe().sampling_variance[:2]), row["sampling_noise"], slope])
-    return np.std(found, axis=0) / np.mean(stated, axis=0)
-
-
-@pytest.mark.slow
-def test_sampling_errors_count_missing_values() -> None:
-    ratios = _sampling_ratios(_lacking()[:8])
-    assert ratios.min() > 0.8
-    assert ratios.max() < 1.25
-    # planted fault: errors as if no value were missing
-    complete = [_with_height(people(600, seed=seed, share=0.3)[0], seed) for seed in range(8)]
-    assert _sampling_ratios(complete).max() > 1.3
-
-
 def test_file_holds_what_was_drawn(tmp_path: Any) -> None:
     _, lacking = people(500)
     release = dpm.release(lacking, schema(), epsilon=1.0, insecure_seed=0)
@@ -228,23 +186,6 @@ def test_groups_and_pools_have_moments_of_present_values() -> None:
         pooled.present[:2], lacking[lacking.region.notna()][["age", "pay"]].notna().mean(), atol=0.02
     )
     np.testing.assert_allclose(pooled.mean[0], lacking[lacking.region.notna()].age.mean(), rtol=0.01)
-
-
-@pytest.mark.slow
-def test_forecast_is_of_the_features_that_are_drawn() -> None:
-    options: dict[str, Any] = {"n_rows": 20_000, "epsilon": 1.0}
-    complete, lacking = (dpm.forecast(schema(rule=rule), **options) for rule in ("error", RULE))
-    assert not [
-        row
-        for row in lacking
-        if row.refusal is not None and "features" in str(row.refusal) and "rows have" in str(row.refusal)
-    ]
-    assert complete.noise is not None
-    assert lacking.noise is not None
-    assert len(lacking.noise.mean) == len(schema().feature_names)
-    ratio = lacking.noise.mean / complete.noise.mean
-    assert (ratio > 0.99).all()
-    assert (ratio < 4.0).all()
 
 
 def test_refusals_before_anything_is_spent() -> None:

@@ -180,27 +180,6 @@ def test_each_class_and_function_of_the_reference_has_a_page() -> None:
         assert ":func:" not in shown
 
 
-def test_each_method_of_the_reference_has_a_page() -> None:
-    """A class lists its methods, and no two pages differ in the case of letters alone."""
-    from tools.documentation.reference_pages import in_place, listed, reference
-    from tools.documentation.reference_pages import pages as generated
-
-    pages = dict(generated())
-    assert len({name.lower() for name in pages}) == len(list(generated())) > 300
-    for source in reference():
-        for entry in [*listed(source), *in_place(source)]:
-            shown = entry.directive(2, source)
-            for method in entry.methods:
-                assert f"::: {method.path}\n" in pages[method.page]
-                assert method.line(source) in shown
-    assert {f"api/ledger/class-ledger/{name}.md" for name in public_methods(dpm.Ledger)} <= set(pages)
-    assert {f"api/moment-release/class-momentrelease/{name}.md" for name in ("save", "with_repair")} <= set(pages)
-
-
-def public_methods(found: type) -> list[str]:
-    return [name for name, value in vars(found).items() if name[0] != "_" and inspect.isfunction(value)]
-
-
 @pytest.mark.parametrize("site", ["evidence", "reader"])
 def test_a_site_can_be_read_to_its_end(site: str) -> None:
     assert sum(number for one, _, number in words() if one == site) <= MAX_WORDS[site]
