@@ -92,7 +92,7 @@ def columns(missing: Any, other: Any, x: dpm.Numeric | None = None) -> list[Any]
 
 
 COUNTED = {
-    "error": dpm.Schema(*columns("error", "drop")),
+    "error": dpm.Schema(*columns("error", "drop"), row_norm=0.7),
     "center": dpm.Schema(*columns("center", "zero"), row_norm=0.7),
     "drop": dpm.Schema(*columns("drop", "drop")),
     "derived": dpm.Schema(dpm.Power("x", 2), *columns("drop", "zero"), dpm.Product("x", "g")),
