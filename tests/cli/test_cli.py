@@ -201,28 +201,16 @@ def test_init_writes_names_and_kinds_and_blanks(run: Run) -> None:
     outcome = run("init", "people.parquet", "--output", "new.yaml")
     assert outcome.code == 0
     text = Path("new.yaml").read_text()
-    written = yaml.safe_load(text)
-    assert [(column["name"], column["kind"]) for column in written["columns"]] == [
-        ("age", "numeric"),
-        ("income", "numeric"),
-        ("region", "categorical"),
-        ("employed", "boolean"),
-    ]
-    assert written["columns"][0] == {
-        "name": "age", "kind": "numeric", "lower": None, "upper": None, "missing": "error",
-    }  # fmt: skip
-    assert written["columns"][2]["levels"] is None
-    assert "public knowledge" in text
-    blanks = (
-        Said("line ", fault=Said("has no bounds (", column="column 'age'", names=("lower", "upper"))),
-        Said("line ", fault=Said("has no bounds (", column="column 'income'", names=("lower", "upper"))),
-        Said("line ", fault=Said(" has no ", column="column 'region'", names=("levels",))),
-    )
-    with refused(".yaml: ", mistakes=blanks, advice=Said("Fill these in from public knowledge")):
+    columns = yaml.safe_load(text)["columns"]
+    kinds = {"age": "numeric", "income": "numeric", "region": "categorical", "employed": "boolean"}
+    assert {column["name"]: column["kind"] for column in columns} == kinds
+    blank = {"name": "age", "kind": "numeric", "lower": None, "upper": None, "missing": "error"}
+    assert (columns[0], columns[2]["levels"]) == (blank, None)
+    with refused(".yaml: ", advice=Said("Fill these in from public knowledge")):
         dpm.Schema.load("new.yaml")
     filled = re.sub(r"(?m)^( *)lower:(  #.*)?$", r"\1lower: 0", re.sub(r"(?m)^( *)upper:$", r"\1upper: 1", text))
     Path("filled.yaml").write_text(filled.replace("levels:\n", "levels: [north, south]\n"))
-    assert dpm.Schema.load("filled.yaml").names == ("age", "income", "region", "employed")
+    assert dpm.Schema.load("filled.yaml").names == tuple(kinds)
 
 
 def test_init_of_a_text_file_guesses_nothing(run: Run) -> None:
@@ -721,14 +709,7 @@ def test_verify_of_a_mean_release(mean_json: Path, run: Run) -> None:
     outcome = run("verify", mean_json)
     assert outcome.code == 0
     assert outcome.err.startswith("Warning: NOT PRIVATE")
-    for check in (
-        "checksum",
-        "finite",
-        "number of rows",
-        "rules",
-        "receipt adds up to the stated budget",
-        "known mechanism",
-    ):
+    for check in ("checksum", "finite", "number of rows", "rules", "receipt adds up to the stated", "known mechanism"):
         assert re.search(rf"(?m)^ok +.*{check}", outcome.out), check
     assert "shows that the file is consistent; it does not show that the draws took place" in outcome.words
     forge(mean_json, lambda content: content.update(mechanism="magic"))

@@ -368,22 +368,6 @@ def test_a_forecast_for_units_is_what_a_release_for_them_states(mechanism: str, 
     assert found["auto"].chosen_because == chosen.chosen_because
 
 
-@pytest.mark.slow
-def test_what_is_needed_is_a_budget_for_units() -> None:
-    """Additive noise: ε = 4 for units of four rows has the noise of ε = 1 for rows; ρ sixteen times."""
-    for_units = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0, privacy_unit=UNIT)
-    for_rows = dpm.forecast(SCHEMA, n_rows=N_ROWS, epsilon=1.0)
-    wanted: dict[str, Any] = {"correlation": 0.05, "mechanism": "laplace"}
-    assert for_units.epsilon_needed(**wanted) == pytest.approx(4 * for_rows.epsilon_needed(**wanted), rel=1e-5)
-    needed = for_units.rows_needed(**wanted)
-    assert dpm.forecast(SCHEMA, n_rows=needed, epsilon=0.25).noise_of("laplace").typical_correlation() <= 0.05
-    wanted["mechanism"] = "gaussian"
-    rho = [
-        dpm.forecast(SCHEMA, n_rows=N_ROWS, rho=0.5, privacy_unit=unit).rho_needed(**wanted) for unit in (UNIT, None)
-    ]
-    assert rho[0] == pytest.approx(16 * rho[1], rel=1e-5)
-
-
 def test_errors_of_means_are_those_at_what_is_left_for_a_row() -> None:
     """Of every estimator: ρ/16 for a row is ρ for units of four."""
     options: dict[str, Any] = {"n_rows": N_ROWS, "standard_deviation": {"age": 18.0, "income": 3e4, "smoker": 0.4}}

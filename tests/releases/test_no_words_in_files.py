@@ -126,11 +126,3 @@ def test_a_sentence_in_a_file_is_found(tmp_path: Path) -> None:
     assert schema_faults(path)
     with pytest.raises(ValueError):
         dpm.load(path)
-
-
-@pytest.mark.long
-def test_forecasts_and_the_reason_of_auto_hold_no_words() -> None:
-    found = dpm.forecast(dpm.Schema(*(dpm.Numeric(f"x{index}", 0, 1) for index in range(3))), n_rows=1000, epsilon=1.0)
-    reasons = [row.to_dict()["chosen_because"] for row in found.rows]
-    assert [reason["code"] for reason in reasons if reason is not None]
-    assert not [string for reason in reasons for string in strings(reason) if " " in string]
