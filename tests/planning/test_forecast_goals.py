@@ -18,7 +18,7 @@ from dpmoments.cli.entry import main
 from dpmoments.planning.changes import _SIZES, ForecastGoals
 from support.said import refused
 
-N_ROWS, RELEASES = 5_000, 10
+N_ROWS, RELEASES = 5_000, 5
 SPREADS, MIDDLES = {"age": 14.0, "pay": 20_000.0}, {"age": 45.0, "pay": 60_000.0, "smoker": 0.3}
 GOALS = {
     "mean(pay)": 900,

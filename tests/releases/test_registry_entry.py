@@ -170,16 +170,6 @@ def test_a_statement_of_several_tables_has_the_profile_of_the_worst_and_what_eac
 
 # The entry -----------------------------------------------------------------------------------------------------------
 
-STATUSES = (
-    "Converted",
-    "Draft",
-    "Pending",
-    "Changes Required",
-    "Approved",
-    "Approved (Update Requested)",
-    "Approved (Pending)",
-)
-
 
 def text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
@@ -201,63 +191,48 @@ def list_of(form: Any) -> Callable[[object], bool]:
     return lambda value: isinstance(value, list) and bool(value) and not any(e for v in value for e in faults(v, form))
 
 
+TEXTS = {
+    "basic": "name description intended_use data_product_region",
+    "dp_variant": "data_domain unprotected_quantities",
+    "privacy_loss": "privacy_unit privacy_unit_details privacy_parameters_details",
+    "deployment_model": (
+        "trust_assumptions actors model_name_details? release_type_details? data_source_type_details? access_type_details?"
+    ),
+    "implementation": (
+        "preprocessing_and_hyperparameter_tuning mechanisms composition post_processing justification utility? "
+        "additional_information?"
+    ),
+    "administrative": "",
+}
+OTHERS: dict[str, dict[str, Any]] = {
+    "basic": {
+        "data_curators": list_of(
+            {"data_curator_name": text, "data_curator_type": one_of("Government", "Industry", "Nonprofit")}
+        ),
+        "data_product_type": one_of("Summary statistics", "Machine learning model", "Dataset", "Synthetic data"),
+        "data_product_sector?": one_of("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
+        "publication_date": date,
+    },
+    "dp_variant": {"variant_name": one_of("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom")},
+    "privacy_loss": {
+        "number_of_privacy_units?": lambda value: isinstance(value, int),
+        "privacy_parameters": {"epsilon?": number, "delta?": number, "rho?": number},
+    },
+    "deployment_model": {
+        "model_name": one_of("Local", "Central", "Shuffle", "Federated", "Varies"),
+        "release_type": one_of("One release", "Many releases"),
+        "data_source_type": one_of("Static", "Dynamic"),
+        "access_type": one_of("Interactive", "Non-interactive"),
+    },
+    "administrative": {
+        "status": one_of("Converted", "Draft", "Pending", "Changes Required", "Approved"),
+        "registry_authors": list_of(text),
+        "tier": one_of(1, 2, 3),  # type: ignore[arg-type]
+    },
+}
 FORM: dict[str, Any] = {
     "url_slug": text,
-    "deployment": {
-        "basic": {
-            "name": text,
-            "data_curators": list_of(
-                {"data_curator_name": text, "data_curator_type": one_of("Government", "Industry", "Nonprofit")}
-            ),
-            "description": text,
-            "intended_use": text,
-            "data_product_type": one_of(
-                *("Summary statistics", "Machine learning model", "Dataset", "Synthetic data"),
-                *("Interactive API", "SQL queries"),
-            ),
-            "data_product_region": text,
-            "data_product_sector?": one_of("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
-            "publication_date": date,
-        },
-        "dp_variant": {
-            "variant_name": one_of("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"),
-            "data_domain": text,
-            "unprotected_quantities": text,
-        },
-        "privacy_loss": {
-            "privacy_unit": text,
-            "privacy_unit_details": text,
-            "number_of_privacy_units?": lambda value: isinstance(value, int),
-            "privacy_parameters": {"epsilon?": number, "delta?": number, "rho?": number},
-            "privacy_parameters_details": text,
-        },
-        "deployment_model": {
-            "model_name": one_of("Local", "Central", "Shuffle", "Federated", "Varies"),
-            "model_name_details?": text,
-            "trust_assumptions": text,
-            "actors": text,
-            "release_type": one_of("One release", "Many releases"),
-            "release_type_details?": text,
-            "data_source_type": one_of("Static", "Dynamic"),
-            "data_source_type_details?": text,
-            "access_type": one_of("Interactive", "Non-interactive"),
-            "access_type_details?": text,
-        },
-        "implementation": {
-            "preprocessing_and_hyperparameter_tuning": text,
-            "mechanisms": text,
-            "composition": text,
-            "post_processing": text,
-            "justification": text,
-            "utility?": text,
-            "additional_information?": text,
-        },
-        "administrative": {
-            "status": one_of(*STATUSES),
-            "registry_authors": list_of(text),
-            "tier": one_of(1, 2, 3),  # type: ignore[arg-type]
-        },
-    },
+    "deployment": {part: dict.fromkeys(TEXTS[part].split(), text) | OTHERS.get(part, {}) for part in TEXTS},
 }
 """What the registry asks for at tier 3; ``?`` marks what may be left out. No other field is allowed."""
 
