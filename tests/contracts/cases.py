@@ -28,11 +28,7 @@ N_ROWS = 400
 N_FEATURES = 3
 
 BUDGETS = {
-    BudgetKind.PURE: {
-        "usual": dict(epsilon=1.0),
-        "tiny": dict(epsilon=1e-7),
-        "unlimited": dict(epsilon=1e13),
-    },
+    BudgetKind.PURE: {"usual": dict(epsilon=1.0), "tiny": dict(epsilon=1e-7), "unlimited": dict(epsilon=1e13)},
     BudgetKind.APPROXIMATE: {
         "usual": dict(epsilon=1.0, delta=1e-6),
         "tiny": dict(epsilon=1e-6, delta=1e-12),

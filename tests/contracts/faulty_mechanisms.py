@@ -15,14 +15,7 @@ import numpy as np
 from dpmoments.audit import AuditEffort, AuditResult, audit, bingham_epsilon, neighboring_pairs
 from dpmoments.audit.exact import one_direction_epsilon, stated_temperature
 from dpmoments.audit.procedure import LEVEL, _default_pairs, make_trials
-from dpmoments.mechanisms.additive import (
-    AdditivePlan,
-    Gaussian,
-    Isotropic,
-    Laplace,
-    MatrixLaplace,
-    augmented_gram,
-)
+from dpmoments.mechanisms.additive import AdditivePlan, Gaussian, Isotropic, Laplace, MatrixLaplace, augmented_gram
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.shape import MomentShape, RunResult
 from dpmoments.papers.laws import Directions

@@ -38,11 +38,7 @@ Row = dict[str, Any]
 COLUMNS = ("age", "visits", "price", "member", "region", "code", "day")
 """Of the schema; a row has a privacy unit, ``person``, and a column that is never read, ``unread``, besides."""
 LEVELS = ("north", "south", "ea,st", 'we"st', "007", "7")
-RULES = {
-    "drop": ("drop", "drop", "drop"),
-    "center": ("center", "zero", "zero"),
-    "error": ("error", "error", "drop"),
-}
+RULES = {"drop": ("drop", "drop", "drop"), "center": ("center", "zero", "zero"), "error": ("error", "error", "drop")}
 """The rule for missing numbers, for missing levels, and for other levels; the last has no ``"error"``."""
 MIDNIGHT = dt.datetime(2020, 3, 1)
 

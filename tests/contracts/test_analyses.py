@@ -376,10 +376,7 @@ def test_unknown_names_passed_over_are_found(case: AnalysisCase, parameter: str)
 @pytest.mark.parametrize("fault", [mislabeled, with_nan])
 @every_case
 def test_a_command_that_prints_another_answer_is_found(
-    case: AnalysisCase,
-    fault: Callable[[AnalysisCase], Analysis],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    case: AnalysisCase, fault: Callable[[AnalysisCase], Analysis], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(AssertionError):
         check_command(case, fault(case), tmp_path / "people.json", capsys)

@@ -69,10 +69,7 @@ TABLE_LIBRARIES = "dpmoments.base.table_libraries"
 MECHANISMS_MAY_USE_OF_SCIPY = {"optimize", "special"}
 MECHANISMS_NEVER_CALL = {"open", "print", "getattr", "setattr", "vars", "globals", "locals"}
 HAS_THE_LOGGER = {"dpmoments.base.progress", "dpmoments.cli.output"}
-MAY_LOG = {
-    *("dpmoments.base.progress", "dpmoments.spending.run"),
-    *("dpmoments.cli.entry", "dpmoments.cli.output"),
-}
+MAY_LOG = {*("dpmoments.base.progress", "dpmoments.spending.run"), *("dpmoments.cli.entry", "dpmoments.cli.output")}
 """What tells of the steps of a job; none of them holds a cell or counts a row."""
 MAY_ASK_THE_FILTER = {"draw", "unit", "left", "for_group", "selection_key"}
 MAY_ONLY_ASK = ("mechanisms", "spending")

@@ -25,12 +25,7 @@ SLOW = {
     *("narwhals", "pyarrow", "pyarrow.dataset", "yaml"),
     *("jinja2", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats"),
     *("importlib.metadata", "markupsafe"),
-    *(
-        "dpmoments.datasets",
-        "dpmoments.reporting.page",
-        "dpmoments.schema.document",
-        "dpmoments.releases.statements",
-    ),
+    *("dpmoments.datasets", "dpmoments.reporting.page", "dpmoments.schema.document", "dpmoments.releases.statements"),
 }
 PROGRAM = """
 import sys

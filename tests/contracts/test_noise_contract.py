@@ -210,8 +210,7 @@ VERDICTS: dict[str, Analysis] = {
     "discriminant": Analysis(lambda r: r.lda("region"), lambda a: {"p": (a.p_value, a.p_value)}),
     "graphical lasso": Analysis(lambda r: r.graphical_lasso(0.1), lambda a: {"noise": (a.noise, a.noise)}),
     "distances": Analysis(
-        lambda r: r.mahalanobis(table().slice(0, 3)),
-        lambda a: {"known": (0.0, 0.0 if a.noise_known else math.nan)},
+        lambda r: r.mahalanobis(table().slice(0, 3)), lambda a: {"known": (0.0, 0.0 if a.noise_known else math.nan)}
     ),
 }
 """What uses the law for a verdict."""

@@ -184,10 +184,7 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
         {"out/r.json"},
     ),
     "release of groups": (["release", "--epsilon", "1", "--by", "region", "--output", "OUT/r.json"], {"out/r.json"}),
-    "release of means": (
-        ["release-mean", "--rho", "1", "--output", "OUT/r.json"],
-        {"out/r.json"},
-    ),
+    "release of means": (["release-mean", "--rho", "1", "--output", "OUT/r.json"], {"out/r.json"}),
     "release of counts": (
         ["release-counts", "--epsilon", "1", "--by", "region", "--output", "OUT/r.json"],
         {"out/r.json"},

@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 
 from contracts.cases import run_plan
-from dpmoments.mechanisms import (
-    Isotropic,
-    MatrixLaplace,
-    lattice_noise,
-)
+from dpmoments.mechanisms import Isotropic, MatrixLaplace, lattice_noise
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import make_mean_mechanism, make_mechanism
 from dpmoments.mechanisms.shape import MomentShape, RunResult

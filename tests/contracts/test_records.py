@@ -47,13 +47,7 @@ RECORDS: dict[str, Any] = {
         PrivacyBudget.pure(1.0), Neighbors.REPLACE_ONE, "idealized", False, (), "1"
     ),
     "reservation": ReservedCost(
-        "f" * 32,
-        "laplace",
-        PrivacyBudget.pure(1.0),
-        LossUnit.EPSILON,
-        Neighbors.ADD_REMOVE,
-        "row",
-        LOSSES,
+        "f" * 32, "laplace", PrivacyBudget.pure(1.0), LossUnit.EPSILON, Neighbors.ADD_REMOVE, "row", LOSSES
     ),
     "mean": MeanModel("laplace", np.array([1.0, 2.0]), np.array([0.5, 0.0]), clipped=0.25, bias_suspected=True),
     "a mean of K-norm noise": MeanModel("k-norm", np.ones(2), np.zeros(2), dimension=3, block_sizes=(1, 1)),

@@ -94,10 +94,7 @@ def test_where_noise_hides_everything_rounding_decides_nothing() -> None:
 
 @pytest.mark.long
 def test_a_variance_that_is_rounding_is_found() -> None:
-    with (
-        planted(dpm.MomentRelease.unit_ball_covariance, "<= _ROUNDING", "<= -1.0"),
-        pytest.raises(AssertionError),
-    ):
+    with planted(dpm.MomentRelease.unit_ball_covariance, "<= _ROUNDING", "<= -1.0"), pytest.raises(AssertionError):
         test_where_noise_hides_everything_rounding_decides_nothing()
 
 

@@ -88,10 +88,7 @@ def drawn(release: dpm.MomentRelease, rows: np.ndarray, rng: np.random.Generator
         assert release.noise is not None
         moments = moments + drawn_noise(release.noise, rng)
     return replace(
-        release,
-        noisy_count=float(moments[0, 0]),
-        noisy_sum=moments[0, 1:].copy(),
-        noisy_gram=moments[1:, 1:].copy(),
+        release, noisy_count=float(moments[0, 0]), noisy_sum=moments[0, 1:].copy(), noisy_gram=moments[1:, 1:].copy()
     )
 
 

@@ -169,8 +169,5 @@ if __name__ == "__main__":
     else:
         n_processes, each, cost = int(rest[0]), int(rest[1]), float(rest[2])
         begun = get_context("fork").Barrier(n_processes)
-        works = {
-            "spend": lambda: spend(path, each, cost, begun),
-            "release": lambda: make_releases(path, each, cost),
-        }
+        works = {"spend": lambda: spend(path, each, cost, begun), "release": lambda: make_releases(path, each, cost)}
         print(json.dumps(run_together(n_processes, works[action])))
