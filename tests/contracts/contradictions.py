@@ -826,14 +826,16 @@ def of_few_rows_contradict() -> Found:
     return found
 
 
-def search(n_rows: int, seed: int, folder: Path, kinds: Sequence[str] = ("plain",)) -> tuple[int, list[str]]:
-    """Rows read, n or a little more, and what contradicts among them."""
+def search(
+    n_rows: int, seed: int, folder: Path, kinds: Sequence[str] = ("plain",), *, to_the_end: bool = True
+) -> tuple[int, list[str]]:
+    """Rows read, n or a little more, or up to the first fault; and what contradicts among them."""
     rows, contradictions = 0, []
     for words, release, (name, table, _) in releases(seed, kinds):
         found = found_in(name, release, table, folder)
         rows += found.rows
         contradictions += [f"{words}: {each}" for each in found]
-        if rows >= n_rows:
+        if rows >= n_rows or (contradictions and not to_the_end):
             return rows, contradictions
     raise AssertionError
 

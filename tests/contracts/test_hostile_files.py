@@ -32,7 +32,7 @@ from dpmoments.rows.sources import text
 from dpmoments.schema import Schema
 from support import mutations
 from support.forged_files import signed
-from support.fuzzed_documents import attempt, mean_release_contents, release_contents
+from support.fuzzed_documents import attempt, contents_of
 
 Content = dict[str, Any]
 
@@ -45,7 +45,7 @@ def refusal(step: Callable[[], Any], kind: type[Exception] | tuple[type[Exceptio
 
 
 def content(index: int = 0) -> Content:
-    return copy.deepcopy(release_contents()[index])
+    return copy.deepcopy(contents_of("release")[index])
 
 
 def with_features(changed: Content) -> Content:
@@ -219,7 +219,7 @@ def test_enormous_numbers_are_refused_or_analysed(size: float, repair: str) -> N
     ],
 )
 def test_checks_fail_and_do_not_break(name: str, value: Any) -> None:
-    for changed in map(copy.deepcopy, release_contents()):
+    for changed in map(copy.deepcopy, contents_of("release")):
         release = MomentRelease.from_dict(changed | {name: changed[name] | value})
         assert any(check.passed is not True for check in checks(release)) or name == "diagnostics"
 
@@ -271,7 +271,7 @@ def test_any_number_of_a_file_may_be_odd(index: int, odd: Any) -> None:
 
 @pytest.mark.long
 def test_a_mean_beyond_floating_point() -> None:
-    changed = copy.deepcopy(mean_release_contents()[0])
+    changed = copy.deepcopy(contents_of("mean release")[0])
     changed["noisy_mean"] = [1.7e308] * len(changed["noisy_mean"])
     release = MeanRelease.from_dict(changed)
     assert "floating point" in refusal(lambda: release.mean)

@@ -1,11 +1,11 @@
 """Mechanism × analysis × calibration: an answer has its ± and errs by it, or the release says why it has none.
 
 Releases of one table are drawn again and again, so that only noise differs. The root mean square of (answer − truth)/± is 1
-if the ± is right. By default 40 draws: the ratio over all numbers of an answer (3 to 6 of them) must be in [0.7, 1.3], and that
-of each number in [0.55, 1.5]. A ± that is 1.5 times too small or too large throughout is found in more than 99 of 100 runs, and
-so is one that is half of what it should be in a single number; chance alone fails a number once in 10⁵, of Laplace noise once in
-500 (at fixed seeds: not at all). By default each case is tried with one analysis, and each analysis with two cases or three.
-The slow version draws 300 of every cell and holds each number to [0.7, 1.3], where rows are clipped to [0.5, 1.3].
+if the ± is right. By default 25 draws: the ratio over all numbers of an answer (3 to 6 of them) must be in [0.75, 1.25], and
+that of each number in [0.55, 1.5]. A ± that is 1.5 times too small or too large throughout is found in 98 of 100 runs, and one
+that is half of what it should be in a single number as often. By default each case is tried with one analysis, and each analysis
+with two cases. The slow version draws 300 of every cell and holds each number to [0.7, 1.3], where rows are clipped to
+[0.5, 1.3].
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ pytestmark = pytest.mark.long(sets=None)
 
 N_ROWS = 4_000
 REGIONS = ("north", "south", "east")
-DRAWS, SLOW_DRAWS = 40, 300
+DRAWS, SLOW_DRAWS = 25, 300
+DRAWS_OF = {"laplace": 40}
+"""Noise with heavy tails needs more."""
 
 Numbers = Mapping[str, tuple[float, float]]
 """What an answer says, and its ± (NaN if it has none)."""
@@ -217,8 +219,12 @@ VERDICTS: dict[str, Analysis] = {
 
 
 @cache
+def release_of(case: str, seed: int) -> dpm.MomentRelease:
+    return CASES[case].release(seed)
+
+
 def releases(case: str, draws: int) -> list[dpm.MomentRelease]:
-    return [CASES[case].release(seed) for seed in range(draws)]
+    return [release_of(case, seed) for seed in range(draws)]
 
 
 @cache
@@ -246,8 +252,8 @@ def ratios(case: str, analysis: str, draws: int) -> dict[str, float] | None:
 
 
 CELLS = [(case, analysis) for case in CASES for analysis in ANALYSES]
-SLOW_CASES = {"pooled coinpress", "coinpress, public count"}
-"""They take longest: centers are pooled in ``pooled standardized`` too, a count is public and rows are clipped elsewhere."""
+SLOW_CASES = {"pooled coinpress", "pooled johnson-lindenstrauss", "pooled eigenvectors", "coinpress, public count"}
+"""They take longest: other laws and centers are pooled, other counts are public, and other rows are clipped."""
 TRIED = [
     (case, list(ANALYSES)[place % len(ANALYSES)]) for place, case in enumerate(CASES) if case not in SLOW_CASES
 ] + [("coinpress", "ols on levels")]
@@ -261,11 +267,11 @@ def no_bisection(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_bisection")
 @pytest.mark.parametrize(("case", "analysis"), TRIED)
 def test_an_answer_errs_by_what_it_states(case: str, analysis: str) -> None:
-    found = ratios(case, analysis, DRAWS)
+    found = ratios(case, analysis, DRAWS_OF.get(case, DRAWS))
     assert found is not None, "no number has a ±"
     values = np.array(list(found.values()))
     if len(values) >= 3:
-        assert 0.7 <= math.sqrt(float(np.mean(values**2))) <= 1.3, found
+        assert 0.75 <= math.sqrt(float(np.mean(values**2))) <= 1.25, found
     assert (values > 0.55).all(), found
     assert (values < 1.5).all(), found
 
@@ -280,9 +286,11 @@ def test_each_number_errs_by_what_it_states(case: str, analysis: str) -> None:
     assert all(least <= ratio <= 1.3 for ratio in found.values()), found
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow) if case in SLOW_CASES else case for case in CASES]
+)
 def test_either_every_analysis_of_a_release_knows_its_noise_or_none_does(case: str) -> None:
-    release = CASES[case].release(0)
+    release = release_of(case, 0)
     known = {}
     for name, asked in (ANALYSES | VERDICTS).items():
         answer = asked.ask(release)
@@ -353,7 +361,7 @@ def uncorrelated(law: NoiseLaw) -> NoiseLaw:
 @pytest.mark.parametrize(
     ("fault", "case", "analysis"),
     [
-        # of three numbers or more: their ratio together is held to 1.3, that of each number only to 1.5
+        # of three numbers or more: their ratio together is held to 1.25, that of each number only to 1.5
         (halved, "gaussian", "mean"),
         (halved, "standardized", "group means"),
         (halved, "coinpress", "standard deviation"),

@@ -91,6 +91,18 @@ RELEASED: tuple[dict[str, Any], ...] = (
     dict(rho=0.5, mechanism="coinpress"),
     dict(epsilon=1.0, mechanism="matrix-laplace", mean=False),
 )
+RELEASED_MEANS: tuple[dict[str, Any], ...] = (
+    dict(rho=0.5),
+    dict(rho=0.5, neighbors="replace_one", mechanism="naive"),
+    dict(epsilon=1.0, neighbors="replace_one", mechanism="symq"),
+    dict(epsilon=1.0, delta=1e-6, neighbors="replace_one", mechanism="karwa-vadhan"),
+    dict(rho=0.5, mechanism="variance-aware", neighbors="replace_one"),
+)
+RELEASED_COUNTS: tuple[dict[str, Any], ...] = (
+    dict(epsilon=1.0, by=[["region"], ["member", "region"]], split=[1, 2]),
+    dict(rho=0.5, by=["member"], neighbors="replace_one"),
+    dict(epsilon=0.01, delta=1e-4, by=["region", "member"]),
+)
 SCHEMA = Schema(
     dpm.Numeric("age", 0, 100),
     dpm.Boolean("member", missing="center"),
@@ -110,61 +122,33 @@ def _table(schema: Schema) -> pa.Table:
     )
 
 
-@cache
-def release_contents() -> tuple[dict[str, Any], ...]:
-    """Contents of sound files of every kind of law and receipt."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = [dpm.release(_table(SCHEMA), SCHEMA, insecure_seed=1, **options) for options in RELEASED]
-        made.append(dpm.release(_table(ROUGH), ROUGH, rho=0.5, mechanism="coinpress", insecure_seed=1))
+def _made(kind: str) -> list[Any]:
+    """Sound releases of a kind: of moments with every kind of law and receipt."""
+    table, rough = _table(SCHEMA), _table(ROUGH)
+    if kind == "release":
         ball = np.random.default_rng(1).normal(0, 0.3, (100, 4))
-        made.append(dpm.release(ball, Schema.unit_ball(4), epsilon=1.0, neighbors="replace_one", insecure_seed=1))
-    return tuple(json.loads(json.dumps(release.to_dict())) for release in made)
-
-
-@cache
-def mean_release_contents() -> tuple[dict[str, Any], ...]:
-    options: tuple[dict[str, Any], ...] = (
-        dict(rho=0.5),
-        dict(rho=0.5, neighbors="replace_one", mechanism="naive"),
-        dict(epsilon=1.0, neighbors="replace_one", mechanism="symq"),
-        dict(epsilon=1.0, delta=1e-6, neighbors="replace_one", mechanism="karwa-vadhan"),
-        dict(rho=0.5, mechanism="variance-aware", neighbors="replace_one"),
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = [dpm.release_mean(_table(SCHEMA), SCHEMA, insecure_seed=1, **given) for given in options]
-        made.append(dpm.release_mean(_table(ROUGH), ROUGH, rho=0.5, insecure_seed=1))
-    return tuple(json.loads(json.dumps(release.to_dict())) for release in made)
-
-
-@cache
-def counts_release_contents() -> tuple[dict[str, Any], ...]:
-    options: tuple[dict[str, Any], ...] = (
-        dict(epsilon=1.0, by=[["region"], ["member", "region"]], split=[1, 2]),
-        dict(rho=0.5, by=["member"], neighbors="replace_one"),
-        dict(epsilon=0.01, delta=1e-4, by=["region", "member"]),
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = [dpm.release_counts(_table(SCHEMA), SCHEMA, insecure_seed=1, **given) for given in options]
-    return tuple(json.loads(json.dumps(release.to_dict())) for release in made)
-
-
-@cache
-def several_contents() -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Contents of sound files that hold several releases, each after its kind."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        groups = dpm.release_groups(_table(SCHEMA), SCHEMA, by="region", epsilon=1.0, dataset="people", insecure_seed=1)
-        sites = [
-            dpm.release(
-                _table(SCHEMA), SCHEMA, rho=9.0, mechanism="standardized", insecure_seed=seed, dataset=f"{seed}"
-            )
-            for seed in (1, 2)
+        return [
+            *(dpm.release(table, SCHEMA, insecure_seed=1, **options) for options in RELEASED),
+            dpm.release(rough, ROUGH, rho=0.5, mechanism="coinpress", insecure_seed=1),
+            dpm.release(ball, Schema.unit_ball(4), epsilon=1.0, neighbors="replace_one", insecure_seed=1),
         ]
-    made = (("groups", groups), ("pooled", dpm.pool(sites)), ("pooled", dpm.pool(groups.values())))
-    return tuple((kind, json.loads(json.dumps(releases.to_dict()))) for kind, releases in made)
+    if kind == "mean release":
+        means = [dpm.release_mean(table, SCHEMA, insecure_seed=1, **options) for options in RELEASED_MEANS]
+        return [*means, dpm.release_mean(rough, ROUGH, rho=0.5, insecure_seed=1)]
+    if kind == "counts release":
+        return [dpm.release_counts(table, SCHEMA, insecure_seed=1, **options) for options in RELEASED_COUNTS]
+    groups = dpm.release_groups(table, SCHEMA, by="region", epsilon=1.0, dataset="people", insecure_seed=1)
+    standardized: dict[str, Any] = dict(rho=9.0, mechanism="standardized")
+    sites = [dpm.release(table, SCHEMA, insecure_seed=seed, dataset=f"{seed}", **standardized) for seed in (1, 2)]
+    return [groups, dpm.pool(sites), dpm.pool(groups.values())]
+
+
+@cache
+def contents_of(kind: str) -> tuple[dict[str, Any], ...]:
+    """Contents of sound files of a kind."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tuple(json.loads(json.dumps(made.to_dict())) for made in _made(kind))
 
 
 FORMATS = {
@@ -206,14 +190,12 @@ def _rescale(content: dict[str, Any], random: Random) -> None:
             return [moved(entry) for entry in value]
         return value * factor if type(value) is float and abs(value) < 1e300 / max(factor, 1.0) else value
 
-    for key in ("noisy_gram_upper_triangle", "noisy_sum", "noisy_count", "noisy_mean"):
-        if key in content and random.random() < 0.5:
-            factor = 10.0 ** random.uniform(-320, 305)
-            content[key] = moved(content[key])
-    for table in content["tables"] if isinstance(content.get("tables"), list) else ():
-        if isinstance(table, dict) and "noisy_counts" in table and random.random() < 0.5:
-            factor = 10.0 ** random.uniform(-320, 305)
-            table["noisy_counts"] = moved(table["noisy_counts"])
+    tables = content["tables"] if isinstance(content.get("tables"), list) else []
+    for part in (content, *(table for table in tables if isinstance(table, dict))):
+        for key in ("noisy_gram_upper_triangle", "noisy_sum", "noisy_count", "noisy_mean", "noisy_counts"):
+            if key in part and random.random() < 0.5:
+                factor = 10.0 ** random.uniform(-320, 305)
+                part[key] = moved(part[key])
     if isinstance(content.get("noise"), dict) and random.random() < 0.5:
         factor = 10.0 ** random.uniform(-320, 305)
         content["noise"] = {key: moved(value) for key, value in content["noise"].items()}  # of moments, or of a mean
@@ -234,10 +216,9 @@ def _text(content: Any, kind: str) -> str:
         return '{"format": "' + FORMATS[kind] + '"}'
 
 
-def _fuzz_file(contents: tuple[dict[str, Any], ...], kind: str, read: Any, random: Random, folder: Path) -> Any:
+def _fuzz_file(kind: str, read: Any, random: Random, folder: Path) -> Any:
     """One changed file, or the content of one handed over as it is; what was read of it, and the file."""
-    path = folder / "release.json"
-    way = random.random()
+    contents, path, way = contents_of(kind), folder / "release.json", random.random()
     if way < 0.4:
         content = _changed_content(contents, random)
         return attempt(lambda: read(content), "from_dict", (ValueError, TypeError, KeyError)), None
@@ -255,19 +236,17 @@ def _fuzz_file(contents: tuple[dict[str, Any], ...], kind: str, read: Any, rando
 
 def fuzz_release(random: Random, folder: Path) -> bool:
     """One changed release; whether it was accepted."""
-    found, path = _fuzz_file(release_contents(), "release", MomentRelease.from_dict, random, folder)
+    found, path = _fuzz_file("release", MomentRelease.from_dict, random, folder)
     if found is None:
         return False
     ask_release(found, random)
-    if path is not None and random.random() < 0.2:
-        ask_command_line(path, random)
-    return True
+    return ask_command_line(path, random)
 
 
 def fuzz_several(random: Random, folder: Path) -> bool:
     """One changed file of several releases, mostly in one of them; whether it was accepted."""
-    kind, sound = random.choice(several_contents())
-    content, path = copy.deepcopy(sound), folder / "release.json"
+    place, sound = random.choice([*enumerate(contents_of("several"))])
+    kind, content, path = "pooled" if place else "groups", copy.deepcopy(sound), folder / "release.json"
     if random.random() < 0.8:
         place = random.randrange(len(content["releases"]))
         content["releases"][place] = _changed_content((content["releases"][place],), random)
@@ -286,14 +265,12 @@ def fuzz_several(random: Random, folder: Path) -> bool:
     else:
         attempt(lambda: (repr(found), found.privacy.describe(), found.receipt.lines(), found.warnings), "groups", ())
         ask_release(random.choice(found.releases), random)
-    if random.random() < 0.2:
-        ask_command_line(path, random)
-    return True
+    return ask_command_line(path, random)
 
 
 def fuzz_mean_release(random: Random, folder: Path) -> bool:
     """One changed mean release; whether it was accepted."""
-    found, path = _fuzz_file(mean_release_contents(), "mean release", MeanRelease.from_dict, random, folder)
+    found, path = _fuzz_file("mean release", MeanRelease.from_dict, random, folder)
     if found is None:
         return False
     ask_common(found, random)
@@ -303,19 +280,17 @@ def fuzz_mean_release(random: Random, folder: Path) -> bool:
         numbers(attempt(lambda: found.standard_errors, "standard_errors", (ValueError,)), during="standard_errors")
         level = random.choice([0.5, 0.95, 1.0 - 1e-12])
         numbers(attempt(lambda: found.conf_int(level), "conf_int", (ValueError,)), during="conf_int")
-    if path is not None and random.random() < 0.2:
-        ask_command_line(path, random)
-    return True
+    return ask_command_line(path, random)
 
 
 def fuzz_counts_release(random: Random, folder: Path) -> bool:
     """One changed release of counts; whether it was accepted."""
     if random.random() < 0.35:  # nothing but its counts, so that it is read at all
-        content = copy.deepcopy(random.choice(counts_release_contents()))
+        content = copy.deepcopy(random.choice(contents_of("counts release")))
         _rescale(content, random)
         found, path = attempt(lambda: CountsRelease.from_dict(content), "from_dict", (ValueError, TypeError)), None
     else:
-        found, path = _fuzz_file(counts_release_contents(), "counts release", CountsRelease.from_dict, random, folder)
+        found, path = _fuzz_file("counts release", CountsRelease.from_dict, random, folder)
     if found is None:
         return False
     ask_common(found, random)
@@ -331,9 +306,7 @@ def fuzz_counts_release(random: Random, folder: Path) -> bool:
         tested = attempt(lambda: found.cross_table(names[0], names[1]), "cross_table", (ValueError,))
         if tested is not None:
             attempt(lambda: json.dumps(tested.to_dict(), allow_nan=False) + tested.summary(), "cross table", ())
-    if path is not None and random.random() < 0.2:
-        ask_command_line(path, random)
-    return True
+    return ask_command_line(path, random)
 
 
 def ask_common(found: Any, random: Random) -> None:
@@ -384,8 +357,10 @@ def ask_analyses(release: MomentRelease, random: Random) -> None:
             raise Fault("ridge: a bound that is no number")
 
 
-def ask_command_line(path: Path, random: Random) -> None:
-    """The commands of an analyst: done, or a line that says why not."""
+def ask_command_line(path: Path | None, random: Random) -> bool:
+    """Of some files, a command of an analyst: done, or a line that says why not."""
+    if path is None or random.random() >= 0.2:
+        return True
     command = random.choice(
         [["show"], ["show", "--json"], ["verify"], ["describe"], ["ridge", "age", "--alpha", "0.1"], ["pca", "-k", "1"]]
     )
@@ -396,6 +371,7 @@ def ask_command_line(path: Path, random: Random) -> None:
         raise Fault(f"{command[0]}: {said.getvalue()[-300:]}")
     if "\x1b" in said.getvalue():
         raise Fault(f"{command[0]}: a file speaks to the terminal")
+    return True
 
 
 # Schemas --------------------------------------------------------------------------------------------------------------

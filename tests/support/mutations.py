@@ -138,64 +138,47 @@ def reworded(value: Any, random: Random) -> Any:
     return random.choice([value + "x", value[:-1], value.upper(), value * 2, f" {value}", random.choice(WORDS)])
 
 
-def _delete(node: Any, key: Any, tree: Any, random: Random) -> None:  # noqa: ARG001 - one signature for all
-    del node[key]
+def _change(kind: str, node: Any, key: Any, tree: Any, random: Random) -> None:
+    """Change one node of a document."""
+    match kind:
+        case "replace":
+            node[key] = hostile(random)
+        case "renumber":
+            node[key] = renumbered(node[key], random)
+        case "delete":
+            del node[key]
+        case "duplicate":
+            value = copy.deepcopy(node[key])
+            if isinstance(node, list):
+                node[key:key] = [value] * random.choice([1, 1, 1, 30])
+            else:
+                node[random.choice([f"{key}2", f" {key}", random.choice(WORDS)])] = value
+        case "add" if isinstance(node, list):
+            node.insert(key, hostile(random))
+        case "add":
+            node[random.choice(TEXTS + WORDS)] = hostile(random)
+        case "reword":
+            node[key] = reworded(node[key], random)
+        case "retype":
+            node[key] = retyped(node[key], random)
+        case "rename" if isinstance(node, dict):
+            node[random.choice(TEXTS + WORDS)] = node.pop(key)
+        case "rename":
+            random.shuffle(node)
+        case "transplant":  # another part of the document in this place
+            other, there = random.choice(places(tree))
+            node[key] = copy.deepcopy(other[there])
 
 
-def _replace(node: Any, key: Any, tree: Any, random: Random) -> None:  # noqa: ARG001 - one signature for all
-    node[key] = hostile(random)
-
-
-def _renumber(node: Any, key: Any, tree: Any, random: Random) -> None:  # noqa: ARG001 - one signature for all
-    node[key] = renumbered(node[key], random)
-
-
-def _reword(node: Any, key: Any, tree: Any, random: Random) -> None:  # noqa: ARG001 - one signature for all
-    node[key] = reworded(node[key], random)
-
-
-def _retype(node: Any, key: Any, tree: Any, random: Random) -> None:  # noqa: ARG001 - one signature for all
-    node[key] = retyped(node[key], random)
-
-
-def _duplicate(node: Any, key: Any, tree: Any, random: Random) -> None:  # noqa: ARG001 - one signature for all
-    value = copy.deepcopy(node[key])
-    if isinstance(node, list):
-        node[key:key] = [value] * random.choice([1, 1, 1, 30])
-    else:
-        node[random.choice([f"{key}2", f" {key}", random.choice(WORDS)])] = value
-
-
-def _add(node: Any, key: Any, tree: Any, random: Random) -> None:  # noqa: ARG001 - one signature for all
-    if isinstance(node, list):
-        node.insert(key, hostile(random))
-    else:
-        node[random.choice(TEXTS + WORDS)] = hostile(random)
-
-
-def _rename(node: Any, key: Any, tree: Any, random: Random) -> None:  # noqa: ARG001 - one signature for all
-    if isinstance(node, dict):
-        node[random.choice(TEXTS + WORDS)] = node.pop(key)
-    else:
-        random.shuffle(node)
-
-
-def _transplant(node: Any, key: Any, tree: Any, random: Random) -> None:
-    """Another part of the document in this place."""
-    other, there = random.choice(places(tree))
-    node[key] = copy.deepcopy(other[there])
-
-
-CHANGES = (
-    (_replace, 4), (_renumber, 6), (_delete, 2), (_duplicate, 2), (_add, 1), (_reword, 2), (_retype, 1), (_rename, 1),
-    (_transplant, 2),
-)  # fmt: skip
+CHANGES = {
+    "replace": 4, "renumber": 6, "delete": 2, "duplicate": 2, "add": 1, "reword": 2, "retype": 1, "rename": 1, "transplant": 2,
+}  # fmt: skip
+"""Kinds of changes, and how often each is made."""
 
 
 def mutated_tree(tree: dict[str, Any], random: Random, *, most: int = 3) -> dict[str, Any]:
     """A copy of a parsed document with up to ``most`` nodes changed."""
     changed = copy.deepcopy(tree)
-    kinds, weights = zip(*CHANGES, strict=True)
     for _ in range(random.choice([1, 1, *range(1, most + 1)])):
         found = places(changed)
         if not found:
@@ -204,7 +187,8 @@ def mutated_tree(tree: dict[str, Any], random: Random, *, most: int = 3) -> dict
         container = random.choice(list({id(node): node for node, _ in found}.values()))
         keys = list(container) if isinstance(container, dict) else range(len(container))
         with suppress(RecursionError):  # a copy of what is too deep
-            random.choices(kinds, weights)[0](container, random.choice(keys), changed, random)
+            kind = random.choices([*CHANGES], [*CHANGES.values()])[0]
+            _change(kind, container, random.choice(keys), changed, random)
     return changed
 
 
@@ -278,38 +262,14 @@ def spelled_oddly(text: str, random: Random) -> str:
 
 
 YAML_TAGS = (
-    b"!!python/object/apply:mutations.code_ran []",
-    b"!!python/name:mutations.code_ran ''",
-    b"!!python/object/new:tuple [[1]]",
-    b"!!python/object/apply:mutations.code_ran [1]",
-    b"!!bool x",
-    b"!!int ''",
-    b"!!int 0b1",
-    b"!!int 9:9:9",
-    b"!!float x",
-    b"!!float 1:2",
-    b"!!timestamp x",
-    b"!!timestamp 2001-01-01",
-    b"!!binary x",
-    b"!!binary aGk=",
-    b"!!set {a, b}",
-    b"!!omap [a: 1]",
-    b"!!pairs [a: 1]",
-    b"!!null x",
-    b"!!str 1",
-    b"!!map []",
-    b"!!seq {}",
-    b"!!int 0x" + b"f" * 5000,
-    b"!!int " + b"9" * 5000,
-    b"!!int " + b"9:" * 2000 + b"9",
-    b"!!python/tuple [1, 2]",
-    b"!!python/complex 1j",
-    b"!!int +",
-    b"!!float .",
-    b"!local x",
-    b"!<tag:yaml.org,2002:python/none> ''",
-    b"!!merge <<: {a: 1}",
-)
+    b"!!python/object/apply:mutations.code_ran []", b"!!python/name:mutations.code_ran ''",
+    b"!!python/object/new:tuple [[1]]", b"!!python/object/apply:mutations.code_ran [1]", b"!!bool x", b"!!int ''",
+    b"!!int 0b1", b"!!int 9:9:9", b"!!float x", b"!!float 1:2", b"!!timestamp x", b"!!timestamp 2001-01-01",
+    b"!!binary x", b"!!binary aGk=", b"!!set {a, b}", b"!!omap [a: 1]", b"!!pairs [a: 1]", b"!!null x", b"!!str 1",
+    b"!!map []", b"!!seq {}", b"!!int 0x" + b"f" * 5000, b"!!int " + b"9" * 5000, b"!!int " + b"9:" * 2000 + b"9",
+    b"!!python/tuple [1, 2]", b"!!python/complex 1j", b"!!int +", b"!!float .", b"!local x",
+    b"!<tag:yaml.org,2002:python/none> ''", b"!!merge <<: {a: 1}",
+)  # fmt: skip
 YAML_TOKENS = TOKENS + YAML_TAGS + (
     b"&a [*a]", b"&a {<<: *a}", b"&x [1]", b"*x", b"*none", b"<<: {a: 1}", b"? ", b"- ", b": ", b"|\n", b">\n",
     b"%YAML 1.1\n---\n",
