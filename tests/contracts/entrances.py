@@ -69,8 +69,6 @@ class Entrance:
         What is raised for every table; ``at_opening`` says whether by ``Rows.of`` or by the first pass.
     like : str
         The local entrance that holds the same cells: what each odd row is alone is read there.
-    own_reader : bool
-        True if the engine reads the text by rules of its own.
     holds : callable or None
         Raises ``NotHeldError`` for a row that a declared type of the engine cannot represent.
     odd : tuple of str
@@ -89,7 +87,6 @@ class Entrance:
     refused: type[Exception] | None = None
     at_opening: bool = True
     like: str | None = None
-    own_reader: bool = False
     holds: Callable[[Row], Any] | None = None
     odd: tuple[str, ...] = ()
 

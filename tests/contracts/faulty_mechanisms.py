@@ -45,6 +45,15 @@ def as_a(plan: AdditivePlan, kind: type[AdditivePlan], **changes: Any) -> Additi
     return kind(**(values | changes))
 
 
+class RunBy:
+    """A mechanism whose calibrated plan is run by another class."""
+
+    run_by: ClassVar[Any]
+
+    def calibrate(self, shape, budget, neighbors):
+        return as_a(super().calibrate(shape, budget, neighbors), self.run_by)
+
+
 # Filters that a dishonest mechanism would put between itself and the real one --------------------------------------------
 
 
@@ -92,28 +101,20 @@ class HalfPlan(AdditivePlan):
         return super().run(rows, Halved(privacy_filter))
 
 
-@dataclass(frozen=True)
-class HalfGaussian(Gaussian):
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HalfPlan)
+class HalfGaussian(RunBy, Gaussian):
+    run_by = HalfPlan
 
 
-@dataclass(frozen=True)
-class HalfLaplace(Laplace):
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HalfPlan)
+class HalfLaplace(RunBy, Laplace):
+    run_by = HalfPlan
 
 
-@dataclass(frozen=True)
-class HalfIsotropic(Isotropic):
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HalfPlan)
+class HalfIsotropic(RunBy, Isotropic):
+    run_by = HalfPlan
 
 
-@dataclass(frozen=True)
-class HalfMatrixLaplace(MatrixLaplace):
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HalfPlan)
+class HalfMatrixLaplace(RunBy, MatrixLaplace):
+    run_by = HalfPlan
 
 
 # The sensitivity of the wrong neighbor --------------------------------------------------------------------------------
@@ -124,8 +125,7 @@ class UnpricedPlan(AdditivePlan):
         return super().run(rows, Unpriced(privacy_filter))
 
 
-@dataclass(frozen=True)
-class WrongNeighborGaussian(Gaussian):
+class WrongNeighborGaussian(RunBy, Gaussian):
     """Add-remove noise, whatever the relation."""
 
     def calibrate(self, shape, budget, neighbors):
@@ -155,8 +155,7 @@ class UnclippedPlan(AdditivePlan):
 class UnclippedRows(MatrixLaplace):
     """Trusts that rows lie in the unit ball."""
 
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), UnclippedPlan)
+    run_by = UnclippedPlan
 
 
 # Clipping at a private number of rows ----------------------------------------------------------------------------------
@@ -170,12 +169,10 @@ class PrivateCountClipPlan(AdditivePlan):
         return replace(noisy, gram=(clipped + clipped.T) / 2.0)
 
 
-@dataclass(frozen=True)
-class PrivateCountClip(MatrixLaplace):
+class PrivateCountClip(RunBy, MatrixLaplace):
     """Clips eigenvalues to [0, n], n the true number of rows, also where it is private."""
 
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), PrivateCountClipPlan)
+    run_by = PrivateCountClipPlan
 
 
 # The exact number of rows that the rules keep, as if it were public ---------------------------------------------------
@@ -190,19 +187,17 @@ class KeptCountPlan(AdditivePlan):
         return RunResult(count, values[0, 1:] / self.augmentation, np.ascontiguousarray(values[1:, 1:]))
 
 
-@dataclass(frozen=True)
-class KeptCount(Gaussian):
+class KeptCount(RunBy, Gaussian):
     """Tells the number of rows kept as it is where a rule drops rows, under replace-one too."""
 
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), KeptCountPlan)
+    run_by = KeptCountPlan
 
 
 # One-sided Wishart noise ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class GramPlan(Plan):
+class GramPlan(RunBy, Plan):
     """A plan of a mechanism that releases G by a function of its own, with noise of its own."""
 
     release: Callable[[np.ndarray, Plan, np.random.Generator], Any]
@@ -334,10 +329,8 @@ class HotDirectionsPlan(IterativeEigenvectorsPlan):
 class HotDirections(IterativeEigenvectors):
     """Draws directions at a higher temperature than it calibrates, pays for and reports."""
 
+    run_by = HotDirectionsPlan
     factor: float = 2.0
-
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), HotDirectionsPlan)
 
 
 class UnpricedEigenvectorsPlan(IterativeEigenvectorsPlan):
@@ -345,8 +338,7 @@ class UnpricedEigenvectorsPlan(IterativeEigenvectorsPlan):
         return super().run(rows, Unpriced(privacy_filter))
 
 
-@dataclass(frozen=True)
-class WrongTemperature(IterativeEigenvectors):
+class WrongTemperature(RunBy, IterativeEigenvectors):
     """Calibrates directions to twice their part of ε (ρ: four times), and reports the temperatures that follow."""
 
     def calibrate(self, shape, budget, neighbors):
@@ -369,8 +361,7 @@ class RedrawnEigenvaluesPlan(IterativeEigenvectorsPlan):
 class RedrawnEigenvalues(IterativeEigenvectors):
     """The shipped mechanism, with noisy eigenvalues drawn once more, unpaid, and reported."""
 
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), RedrawnEigenvaluesPlan)
+    run_by = RedrawnEigenvaluesPlan
 
 
 # Outputs beside the moments -------------------------------------------------------------------------------------------
@@ -382,12 +373,10 @@ class TellingDiagnosticPlan(AdditivePlan):
         return replace(noisy, diagnostics={"clipped": {"rows": rows.moments().clipped}})
 
 
-@dataclass(frozen=True)
-class TellingDiagnostic(MatrixLaplace):
+class TellingDiagnostic(RunBy, MatrixLaplace):
     """Reports the exact number of clipped rows among the diagnostics."""
 
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), TellingDiagnosticPlan)
+    run_by = TellingDiagnosticPlan
 
 
 class TellingErrorPlan(AdditivePlan):
@@ -397,12 +386,10 @@ class TellingErrorPlan(AdditivePlan):
         return super().run(rows, privacy_filter)
 
 
-@dataclass(frozen=True)
-class TellingError(MatrixLaplace):
+class TellingError(RunBy, MatrixLaplace):
     """Refuses tables with a long row after reading them."""
 
-    def calibrate(self, shape, budget, neighbors):
-        return as_a(super().calibrate(shape, budget, neighbors), TellingErrorPlan)
+    run_by = TellingErrorPlan
 
 
 # Floating point -------------------------------------------------------------------------------------------------------
@@ -427,8 +414,11 @@ class TellingLastBits(GramMechanism):
 # The table of faults ------------------------------------------------------------------------------------------------------
 
 
-TINY_EFFORT = AuditEffort(200, 1500, 1)
-SMALL_EFFORT = AuditEffort(600, 3000, 1)
+def effort(warm_up: int, draws: int) -> AuditEffort:
+    return AuditEffort(warm_up, draws, 1)
+
+
+TINY_EFFORT, SMALL_EFFORT = effort(200, 1500), effort(600, 3000)
 
 
 @dataclass(frozen=True)
@@ -476,9 +466,10 @@ class Fault:
 
 
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
-ONE, WITH_DELTA = PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 0.01)
+pure = PrivacyBudget.pure
+ONE, WITH_DELTA, HALF_RHO = pure(1.0), PrivacyBudget.approximate(1.0, 0.01), PrivacyBudget.zcdp(0.5)
 LONE, SWAPPED = ("no row | one row",), ("leading eigenvalues 50, 49 | swapped",)
-TWO_ROWS = ("no row | 2 equal rows",)
+TWO_ROWS, ORTHOGONAL = ("no row | 2 equal rows",), ("lone row | its orthogonal",)
 HEAVY = {
     ADD_REMOVE: ("heavy axis | one row more along it", "one row on every axis | one more"),
     REPLACE_ONE: ("heavy axis | a canary orthogonal to it", "many rows on every axis and one more | elsewhere"),
@@ -518,93 +509,74 @@ def twice_actual(mechanism: EigenvaluesOnce, epsilon: float) -> float:
     return mechanism.exact_epsilon(PrivacyBudget.pure(epsilon), np.zeros((2, 2)), np.diag([1.0, 0.0]))
 
 
+HALF = "half the noise scale"
+OF_ANOTHER = "sensitivity of the wrong neighbor: add-remove noise under replace-one"
+DRAWN_TWICE = "noisy eigenvalues drawn twice"
+CALIBRATED = "directions calibrated to twice their part of ε"
+ONE_SIDED = "one-sided Wishart noise"
 FAULTS = (
     Fault(
         "acceptance of the Bingham sampler as misprinted",
         MisprintedDirection(),
-        PrivacyBudget.pure(4.0),
+        pure(4.0),
         REPLACE_ONE,
         misprinted_actual(4.0, 10, 50),
-        AuditEffort(1000, 5000, 1),
+        effort(1000, 5000),
         SWAPPED,
         n_features=10,
     ),
-    Fault("half the noise scale", HalfGaussian(), WITH_DELTA, ADD_REMOVE, gaussian_actual(2.0)),
+    Fault(HALF, HalfGaussian(), WITH_DELTA, ADD_REMOVE, gaussian_actual(2.0)),
     Fault(
-        "half the noise scale",
+        HALF,
         HalfGaussian(),
-        PrivacyBudget.zcdp(0.5),
+        HALF_RHO,
         REPLACE_ONE,
         gaussian_epsilon(0.01, 2.0, 1.0),
-        AuditEffort(20, 200, 1),
-        ("lone row | its orthogonal",),
+        effort(20, 200),
+        ORTHOGONAL,
         seen_by="measured",
     ),
     *(
         Fault(
-            "half the noise scale",
+            HALF,
             mechanism,
             ONE,
             ADD_REMOVE,
             2.0,
-            AuditEffort(20, 200, 1),
+            effort(20, 200),
             ("no row | one row along the diagonal", "no row | one row"),
             seen_by="measured",
         )
         for mechanism in (HalfLaplace(), HalfIsotropic(), HalfMatrixLaplace())
     ),
     Fault(
-        "sensitivity of the wrong neighbor: add-remove noise under replace-one",
+        OF_ANOTHER,
         WrongNeighborGaussian(),
         WITH_DELTA,
         REPLACE_ONE,
         gaussian_actual(2.0**0.5),
-        AuditEffort(2000, 20_000, 1),
-        ("lone row | its orthogonal",),
+        effort(2000, 20_000),
+        ORTHOGONAL,
     ),
+    Fault(OF_ANOTHER, WrongNeighborMatrixLaplace(), pure(2.0), REPLACE_ONE, 4.0, effort(2000, 20_000), ORTHOGONAL),
     Fault(
-        "sensitivity of the wrong neighbor: add-remove noise under replace-one",
-        WrongNeighborMatrixLaplace(),
-        PrivacyBudget.pure(2.0),
-        REPLACE_ONE,
-        4.0,
-        AuditEffort(2000, 20_000, 1),
-        ("lone row | its orthogonal",),
-    ),
-    Fault(
-        "noisy eigenvalues drawn twice",
+        DRAWN_TWICE,
         EigenvaluesTwice(),
-        PrivacyBudget.pure(3.0),
+        pure(3.0),
         ADD_REMOVE,
         twice_actual(EigenvaluesTwice(), 3.0),
-        AuditEffort(4000, 60_000, 1),
+        effort(4000, 60_000),
         LONE,
     ),
-    Fault(
-        "noisy eigenvalues drawn twice",
-        EigenvaluesTwice(),
-        ONE,
-        ADD_REMOVE,
-        1.5,
-        AuditEffort(8000, 100_000, 1),
-        TWO_ROWS,
-    ),
-    Fault(
-        "noisy eigenvalues drawn twice",
-        EigenvaluesTwice(share=0.8),
-        ONE,
-        ADD_REMOVE,
-        1.8,
-        AuditEffort(1000, 5000, 1),
-        TWO_ROWS,
-    ),
+    Fault(DRAWN_TWICE, EigenvaluesTwice(), ONE, ADD_REMOVE, 1.5, effort(8000, 100_000), TWO_ROWS),
+    Fault(DRAWN_TWICE, EigenvaluesTwice(share=0.8), ONE, ADD_REMOVE, 1.8, effort(1000, 5000), TWO_ROWS),
     Fault(
         "noisy eigenvalues drawn twice, in the shipped mechanism",
         RedrawnEigenvalues(eigenvalue_share=0.8),
         ONE,
         ADD_REMOVE,
         1.8,
-        AuditEffort(1000, 4000, 1),
+        effort(1000, 4000),
         TWO_ROWS,
     ),
     *(
@@ -615,35 +587,35 @@ FAULTS = (
             neighbors,
             hot_actual(budget, neighbors),
             # Under zCDP the worst pair has a small gap, which shows the temperature less clearly.
-            AuditEffort(40, 600 if budget.kind is BudgetKind.PURE else 2500, 1),
+            effort(40, 600 if budget.kind is BudgetKind.PURE else 2500),
             HEAVY[neighbors],
             seen_by="measured",
         )
-        for budget in (PrivacyBudget.pure(0.1), ONE, PrivacyBudget.pure(4.0), PrivacyBudget.zcdp(0.5))
+        for budget in (pure(0.1), ONE, pure(4.0), HALF_RHO)
         for neighbors in Neighbors
     ),
     Fault(
-        "directions calibrated to twice their part of ε",
+        CALIBRATED,
         WrongTemperature(),
         ONE,
         ADD_REMOVE,
         hot_actual(ONE, ADD_REMOVE),
-        AuditEffort(20, 20, 1),
+        effort(20, 20),
         HEAVY[ADD_REMOVE],
         seen_by="stated laws",
     ),
     Fault(
-        "directions calibrated to twice their part of ε",
+        CALIBRATED,
         WrongTemperature(),
-        PrivacyBudget.zcdp(0.5),
+        HALF_RHO,
         REPLACE_ONE,
-        hot_actual(PrivacyBudget.zcdp(0.5), REPLACE_ONE),
-        AuditEffort(20, 20, 1),
+        hot_actual(HALF_RHO, REPLACE_ONE),
+        effort(20, 20),
         HEAVY[REPLACE_ONE],
         seen_by="stated laws",
     ),
-    Fault("one-sided Wishart noise", OneSidedWishart(), ONE, ADD_REMOVE, np.inf, TINY_EFFORT),
-    Fault("one-sided Wishart noise", OneSidedWishart(), ONE, REPLACE_ONE, np.inf, TINY_EFFORT),
+    Fault(ONE_SIDED, OneSidedWishart(), ONE, ADD_REMOVE, np.inf, TINY_EFFORT),
+    Fault(ONE_SIDED, OneSidedWishart(), ONE, REPLACE_ONE, np.inf, TINY_EFFORT),
     Fault("rows that are not clipped", UnclippedRows(), ONE, ADD_REMOVE, np.inf, TINY_EFFORT),
     Fault("clipping at a private number of rows", PrivateCountClip(), ONE, ADD_REMOVE, np.inf, TINY_EFFORT),
     Fault(
@@ -668,21 +640,15 @@ FAULTS = (
 
 CONTROLS = (
     Fault(
-        "none: the exact Bingham sampler",
-        ExactDirection(),
-        PrivacyBudget.pure(4.0),
-        REPLACE_ONE,
-        1.0,
-        pairs=SWAPPED,
-        n_features=10,
+        "none: the exact Bingham sampler", ExactDirection(), pure(4.0), REPLACE_ONE, 1.0, pairs=SWAPPED, n_features=10
     ),
     Fault(
         "none: noisy eigenvalues drawn once",
         EigenvaluesOnce(),
-        PrivacyBudget.pure(3.0),
+        pure(3.0),
         ADD_REMOVE,
         twice_actual(EigenvaluesOnce(), 3.0),
-        AuditEffort(1000, 5000, 1),
+        effort(1000, 5000),
         LONE,
     ),
 )

@@ -73,7 +73,6 @@ SOME_ODD_ROWS = 3
 SOME_ODD_UNITS = 2
 SOME_ON_AN_ENGINE = 50
 """An engine gets them in one pass, and each is read alone besides."""
-FEW_KINDS = ("text", "nothing", "2^63")
 
 
 # --- what is asked of an entrance -------------------------------------------------------------------------------------
@@ -493,8 +492,7 @@ def test_an_estimator_reads_a_row_by_itself(name: str, rule: str, every: bool) -
 def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: Path, *, every: bool) -> Report:
     """As :func:`examine`; what each odd row is alone comes from the local entrance that holds the same cells.
 
-    An engine gets all odd rows in one pass. One that reads text by readers of its own is asked for the odd rows without the
-    others instead.
+    An engine gets all odd rows in one pass.
     """
     entrance = entrances[name]
     like = LOCAL[entrance.like or "arrow"]
@@ -519,20 +517,12 @@ def examine_alike(name: str, entrances: dict[str, Entrance], rule: str, folder: 
             report.not_applicable += 1
             continue
         report.applicable += 1
-        if isinstance(outcome, ExactMoments) and not (entrance.own_reader and rule == "error"):
+        if isinstance(outcome, ExactMoments):
             alone.append((one, outcome))
         elif rule == "error":
             refused.append(one)
         else:
             report.faults.append(f"{one}: {shown(outcome)}")
-    if entrance.own_reader and rule == "error":  # of its own rules a few rows are asked one by one
-        return examine(ask, rule, [*(one for one in refused if one.kind in FEW_KINDS)], singly=False)
-    if entrance.own_reader:
-        base, without = tried(ask, rows), tried(ask, [one.row for one, _ in alone])
-        told = tried(ask, with_rows(rows, [one.row for one, _ in alone], 0))
-        if not all(isinstance(part, ExactMoments) for part in (base, without, told)) or added(base, without) != told:
-            report.faults.append(f"alone {shown(without)}, with others {shown(told)}")
-        return report
     step = ODD_ROWS_AT_A_TIME if entrances is LOCAL else len(alone) or 1
     for start in range(0, len(alone), step):
         report.faults += by_halves(ask, rows, base, alone[start : start + step], start)
@@ -737,8 +727,8 @@ def test_what_is_refused_of_spark_is_refused_whatever_it_holds(name: str, spark:
 BESIDE_SPARK = LOCAL | DASK | {name: entrance for name, entrance in REFUSED.items() if of_engine(name) != "spark"}
 
 
-def opened(entrance: Entrance, folder: Path, trace: Any = None) -> str | None:
-    """The class of source that reads an ordinary table; None where it is refused."""
+def opened(entrance: Entrance, folder: Path, trace: Any = None) -> tuple[str | None, list[Path]]:
+    """The class of source that reads an ordinary table, None where it is refused, and the files it is in."""
     data = entrance.make(table(gaps=False), cleared(folder))
     unit = UNIT["drop"] if entrance.unit else None
     before = sys.gettrace()
@@ -747,15 +737,15 @@ def opened(entrance: Entrance, folder: Path, trace: Any = None) -> str | None:
         rows = Rows.of(data, entrance.schema("drop"), privacy_unit=unit, text_format=entrance.text_format)
     except Exception:
         assert entrance.refused is not None
-        return None
+        return None, []
     finally:
         sys.settrace(before)
-    return type(rows.source).__name__
+    return type(rows.source).__name__, opening.expand_paths(data) if isinstance(data, str | Path) else []
 
 
 @of_dask
 @pytest.mark.usefixtures("dask_here")
-def test_every_source_and_branch_is_in_the_list(tmp_path: Path) -> None:
+def test_every_source_branch_and_ending_is_in_the_list(tmp_path: Path) -> None:
     """A line of ``opening.py`` that no entrance reaches is a way in that is in no list."""
     reached: set[int] = set()
 
@@ -765,9 +755,14 @@ def test_every_source_and_branch_is_in_the_list(tmp_path: Path) -> None:
         reached.add(frame.f_lineno)
         return trace
 
-    found = {opened(entrance, tmp_path / "t", trace) for entrance in BESIDE_SPARK.values()}
+    found, files = set[str | None](), set[Path]()
+    for entrance in BESIDE_SPARK.values():
+        source, paths = opened(entrance, tmp_path / "t", trace)
+        found.add(source)
+        files.update(paths)
     of_spark_alone = {name for name in concrete(EngineSource) if name.lstrip("_").startswith("Spark")}
     assert concrete(LocalSource) | concrete(EngineSource) == {*found, *WORKERS_SOURCES, *of_spark_alone} - {None}
+    assert set(WORKERS_SOURCES.values()) <= {*DASK, *SPARK}
     lines = Path(opening.__file__).read_text().splitlines()
     for function in (opening.open_source, opening._file_source):
         code = function.__code__
@@ -775,39 +770,23 @@ def test_every_source_and_branch_is_in_the_list(tmp_path: Path) -> None:
             line for _, _, line in code.co_lines() if line not in reached and line not in (None, code.co_firstlineno)
         }
         assert {lines[line - 1].strip() for line in missed} <= {"return open_spark(data, reading)"}
+    columnar = {*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS}
+    assert {opening.file_ending(path) for path in files} == {*columnar, ".xlsx", ".dta", ".sav", ".xpt"}
+    assert {path.suffix for path in files} >= set(_COMPRESSIONS)
 
 
 @on_spark
 @pytest.mark.usefixtures("spark")
 def test_every_source_of_spark_is_in_the_list(tmp_path: Path) -> None:
-    found = {opened(entrance, tmp_path / "t") for entrance in SPARK.values()}
+    found = {opened(entrance, tmp_path / "t")[0] for entrance in SPARK.values()}
     assert found == {name for name in concrete(EngineSource) if name.lstrip("_").startswith("Spark")}
 
 
-def test_sources_of_workers_are_made_by_entrances_of_the_list() -> None:
-    assert set(WORKERS_SOURCES) <= concrete(LocalSource)
-    assert set(WORKERS_SOURCES.values()) <= {*DASK, *SPARK}
-
-
-def test_every_option_ending_engine_and_estimator_is_in_the_list(tmp_path: Path) -> None:
+def test_every_option_engine_and_estimator_is_in_the_list() -> None:
     formats = [entrance.text_format for entrance in LOCAL.values() if entrance.text_format is not None]
-    usual = TextFormat()
-    stated = {
-        option.name
-        for form in formats
-        for option in fields(form)
-        if getattr(form, option.name) != getattr(usual, option.name)
-    }
-    assert stated == {option.name for option in fields(TextFormat)}
-    files = [
-        path
-        for entrance in LOCAL.values()
-        if isinstance(named := entrance.make(table(gaps=False), cleared(tmp_path / "t")), str | Path)
-        for path in opening.expand_paths(named)
-    ]
-    columnar = {*PARQUET_ENDINGS, *FEATHER_ENDINGS, *CSV_DELIMITERS}
-    assert {opening.file_ending(path) for path in files} == {*columnar, ".xlsx", ".dta", ".sav", ".xpt"}
-    assert {path.suffix for path in files} >= set(_COMPRESSIONS)
+    options, usual = fields(TextFormat), TextFormat()
+    for option in options:
+        assert any(getattr(form, option.name) != getattr(usual, option.name) for form in formats), option.name
     engines = {"dask": DASK, "spark": SPARK}
     assert set(engines) == set(ENGINES) == set(_PACKAGES)
     assert all(any(f"{name} files" in one for one in entrances) for name, entrances in engines.items())
@@ -876,43 +855,3 @@ def test_units_told_apart_by_the_whole_column_are_found(tmp_path: Path, monkeypa
     assert examine_units(ask, "drop", odd).faults == []
     monkeypatch.setattr("dpmoments.rows.units.unit_ids", by_looks)
     assert examine_units(ask, "drop", odd).faults
-
-
-def test_a_text_reader_that_looks_at_neighbors_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers in a column without a decimal mark are read as hundredths."""
-    from dpmoments.rows.sources.text import CsvSource
-
-    entrance = LOCAL["csv text"]
-    ask = asked(entrance, "drop", tmp_path / "t")
-    odd = [one for one in odd_rows(("age",)) if one.kind in ("integer", "whole float as text", "nothing")]
-    assert examine(ask, "drop", odd, singly=True).faults == []
-    plain = CsvSource._converted
-
-    def converted(source: Any, part: Any) -> Any:
-        made = plain(source, part)
-        cells = made.column("age")
-        if all(cell is None or cell == int(cell) for cell in cells.to_pylist()):
-            cells = pa.compute.divide(cells, 100.0)
-        return made.set_column(made.schema.names.index("age"), "age", cells)
-
-    monkeypatch.setattr(CsvSource, "_converted", converted)
-    assert examine(ask, "drop", odd, singly=True).faults
-
-
-@pytest.mark.usefixtures("fits_end_at_moments")
-def test_an_estimator_that_infers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    entrance = ESTIMATORS["DPLinearDiscriminant, y objects of code"]
-    odd = [one for one in odd_rows(("code",)) if one.kind in ("text", "integer")]
-    ask = fitted(entrance, "drop")
-
-    def inferring(rows: Sequence[Row]) -> Outcome:
-        texts = np.asarray([row["code"] for row in rows]).tolist()
-        return ask([row | {"code": text} for row, text in zip(rows, texts, strict=True)])
-
-    def inferring_types(rows: Sequence[Row]) -> Outcome:
-        if any(isinstance(row["code"], str) for row in rows):
-            rows = [row | {"code": "other"} for row in rows]
-        return ask(rows)
-
-    del monkeypatch
-    assert any(examine(one, "drop", odd, singly=True).faults for one in (inferring, inferring_types))
