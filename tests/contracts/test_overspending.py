@@ -99,25 +99,25 @@ def zoom_levels_not_split(patch: Patch) -> None:
     patch.setattr(coordinatewise.Coordinate, "search", search)
 
 
+def calibrated_otherwise(patch: Patch, kind: type, change: Callable[[Any], Any]) -> None:
+    honest: Any = kind.calibrate  # type: ignore[attr-defined]
+    patch.setattr(kind, "calibrate", lambda *given: change(honest(*given)))
+
+
 def additive_wishart_without_the_appended_constant(patch: Patch) -> None:
     """The scale of B² = 1 where rows (w, x) have B² = 1 + w²."""
-    honest = additive_wishart.AdditiveWishart.calibrate
 
-    def calibrate(self: Any, *arguments: Any) -> Any:
-        plan = honest(self, *arguments)
+    def scaled(plan: Any) -> Any:
         return replace(plan, noise=replace(plan.noise, scale=plan.noise.scale / (1.0 + plan.augmentation**2)))
 
-    patch.setattr(additive_wishart.AdditiveWishart, "calibrate", calibrate)
+    calibrated_otherwise(patch, additive_wishart.AdditiveWishart, scaled)
 
 
 def padding_without_the_appended_constant(patch: Patch) -> None:
-    honest = wishart_sampling.PaddedGram.calibrate
-
-    def calibrate(self: Any, *arguments: Any) -> Any:
-        plan = honest(self, *arguments)
+    def padded(plan: Any) -> Any:
         return replace(plan, padding=plan.padding / (1.0 + plan.augmentation**2))
 
-    patch.setattr(wishart_sampling.PaddedGram, "calibrate", calibrate)
+    calibrated_otherwise(patch, wishart_sampling.PaddedGram, padded)
 
 
 def less_raised_than_relied_upon(patch: Patch) -> None:
@@ -208,53 +208,35 @@ def levels_of_a_search_at_twenty_times_their_share(patch: Patch) -> None:
     patch.setattr(log_scale_histogram, "_at_most", at_most)
 
 
-def of_means(name: str, **options: Any) -> Any:
-    return make_mean_mechanism(name, **options)
-
-
+of, of_means = make_mechanism, make_mean_mechanism
+ADAPTIVE = of("johnson-lindenstrauss", adaptive=True)
+RAISED = of("johnson-lindenstrauss", smallest_eigenvalue=50.0)
+MUCH = PrivacyBudget.approximate(50.0, 0.1)
 OVERSPENDS: list[tuple[Callable[[Patch], None], Any, PrivacyBudget, Neighbors, bool]] = [
-    (noise_of_the_count_halved, make_mechanism("coinpress"), ZCDP, ADD_REMOVE, True),
-    (a_count_not_paid_for, make_mechanism("coinpress"), APPROXIMATE, ADD_REMOVE, True),
-    (a_histogram_not_paid_for, make_mechanism("coinpress"), ZCDP, REPLACE_ONE, True),
-    (a_loss_spent_twice, make_mechanism("iterative-eigenvectors"), PURE, ADD_REMOVE, False),
+    (noise_of_the_count_halved, of("coinpress"), ZCDP, ADD_REMOVE, True),
+    (a_count_not_paid_for, of("coinpress"), APPROXIMATE, ADD_REMOVE, True),
+    (a_histogram_not_paid_for, of("coinpress"), ZCDP, REPLACE_ONE, True),
+    (a_loss_spent_twice, of("iterative-eigenvectors"), PURE, ADD_REMOVE, False),
     (a_quantile_that_spends_both_shares, of_means("symq"), PURE, REPLACE_ONE, True),
     (zoom_levels_not_split, of_means("karwa-vadhan", scale=1e-9), ZCDP, REPLACE_ONE, True),
-    (additive_wishart_without_the_appended_constant, make_mechanism("additive-wishart"), APPROXIMATE, ADD_REMOVE, True),
-    (padding_without_the_appended_constant, make_mechanism("johnson-lindenstrauss"), APPROXIMATE, REPLACE_ONE, True),
-    (padding_without_the_appended_constant, make_mechanism("inverse-wishart"), APPROXIMATE, ADD_REMOVE, True),
-    (
-        an_eigenvalue_bound_without_its_allowance,
-        make_mechanism("johnson-lindenstrauss", adaptive=True),
-        APPROXIMATE,
-        ADD_REMOVE,
-        True,
-    ),
-    (
-        a_floor_that_was_not_drawn,
-        make_mechanism("inverse-wishart", adaptive=True),
-        PrivacyBudget.approximate(50.0, 0.1),
-        ADD_REMOVE,
-        False,
-    ),
-    (
-        less_raised_than_relied_upon,
-        make_mechanism("johnson-lindenstrauss", smallest_eigenvalue=50.0),
-        APPROXIMATE,
-        ADD_REMOVE,
-        True,
-    ),
-    (directions_too_hot, make_mechanism("iterative-eigenvectors"), ZCDP, REPLACE_ONE, False),
-    (directions_too_hot, make_mechanism("kapralov-talwar"), PURE, ADD_REMOVE, False),
+    (additive_wishart_without_the_appended_constant, of("additive-wishart"), APPROXIMATE, ADD_REMOVE, True),
+    (padding_without_the_appended_constant, of("johnson-lindenstrauss"), APPROXIMATE, REPLACE_ONE, True),
+    (padding_without_the_appended_constant, of("inverse-wishart"), APPROXIMATE, ADD_REMOVE, True),
+    (an_eigenvalue_bound_without_its_allowance, ADAPTIVE, APPROXIMATE, ADD_REMOVE, True),
+    (a_floor_that_was_not_drawn, of("inverse-wishart", adaptive=True), MUCH, ADD_REMOVE, False),
+    (less_raised_than_relied_upon, RAISED, APPROXIMATE, ADD_REMOVE, True),
+    (directions_too_hot, of("iterative-eigenvectors"), ZCDP, REPLACE_ONE, False),
+    (directions_too_hot, of("kapralov-talwar"), PURE, ADD_REMOVE, False),
     (choices_too_sharp, of_means("symq"), ZCDP, REPLACE_ONE, True),
     (a_clipped_mean_of_the_wrong_neighbor, of_means("coinpress"), ZCDP, REPLACE_ONE, True),
-    (half_of_all_gaussian_noise, make_mechanism("gaussian"), APPROXIMATE, ADD_REMOVE, True),
-    (half_of_all_gaussian_noise, make_mechanism("private-preconditioning"), ZCDP, ADD_REMOVE, False),
-    (too_little_noise_off_the_diagonal, make_mechanism("gaussian"), ZCDP, REPLACE_ONE, True),
+    (half_of_all_gaussian_noise, of("gaussian"), APPROXIMATE, ADD_REMOVE, True),
+    (half_of_all_gaussian_noise, of("private-preconditioning"), ZCDP, ADD_REMOVE, False),
+    (too_little_noise_off_the_diagonal, of("gaussian"), ZCDP, REPLACE_ONE, True),
     (a_remainder_counted_before_the_draw, of_means("variance-aware"), ZCDP, REPLACE_ONE, True),
-    (sums_at_half_their_noise, make_mechanism("log-scale-histogram"), ZCDP, ADD_REMOVE, True),
-    (sums_of_the_wrong_neighbor, make_mechanism("log-scale-histogram"), PURE, REPLACE_ONE, True),
-    (a_remainder_counted_before_the_clip, make_mechanism("log-scale-histogram"), APPROXIMATE, ADD_REMOVE, False),
-    (levels_of_a_search_at_twenty_times_their_share, make_mechanism("log-scale-histogram"), PURE, REPLACE_ONE, True),
+    (sums_at_half_their_noise, of("log-scale-histogram"), ZCDP, ADD_REMOVE, True),
+    (sums_of_the_wrong_neighbor, of("log-scale-histogram"), PURE, REPLACE_ONE, True),
+    (a_remainder_counted_before_the_clip, of("log-scale-histogram"), APPROXIMATE, ADD_REMOVE, False),
+    (levels_of_a_search_at_twenty_times_their_share, of("log-scale-histogram"), PURE, REPLACE_ONE, True),
     (levels_of_a_search_at_twenty_times_their_share, of_means("log-scale-histogram"), PURE, ADD_REMOVE, True),
 ]
 
@@ -337,7 +319,7 @@ def test_no_noise_is_a_last_place_too_small() -> None:
     """In exact fractions, over budgets of all sizes; and none is larger by more than a few last places."""
     rng, widest = np.random.default_rng(4), 1 + Fraction(1, 2**48)
     shapes = [MomentShape(d, n_rows=100, mean=mean) for d in (2, 3, 10) for mean in (True, False)]
-    for amount in map(float, np.exp(rng.uniform(math.log(1e-3), math.log(50.0), size=150))):
+    for amount in map(float, np.exp(rng.uniform(math.log(1e-3), math.log(50.0), size=80))):
         exact = Fraction(amount)
         for relation in Neighbors:
             shape = shapes[rng.integers(len(shapes))]

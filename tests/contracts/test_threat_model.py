@@ -151,32 +151,20 @@ class Seen:
 class Job:
     """A command and the table's file that it reads."""
 
-    arguments: tuple[str, ...]
+    arguments: str
     table: str = "people.parquet"
     schema: str = SCHEMA.replace("MISSING", "drop")
 
 
 JOBS = {
-    "pure": Job(("release", "--epsilon", "1")),
-    "pure, from text": Job(("release", "--epsilon", "1"), "people.csv"),
-    "gaussian, no mean": Job(("release", "--epsilon", "1", "--delta", "1e-6", "--no-mean")),
-    "eigenvectors": Job(("release", "--epsilon", "1", "--mechanism", "iterative-eigenvectors")),
-    "Wishart": Job(
-        (
-            "release",
-            "--epsilon",
-            "1",
-            "--delta",
-            "1e-6",
-            "--mechanism",
-            "johnson-lindenstrauss",
-            "--option",
-            "adaptive=true",
-        )
-    ),
-    "rough scales": Job(("release", "--rho", "0.5"), schema=ROUGH_SCHEMA),
-    "a mean alone": Job(("release-mean", "--rho", "0.5")),
-    "a table of counts": Job(("release-counts", "--epsilon", "1", "--by", "region:flag")),
+    "pure": Job("release --epsilon 1"),
+    "pure, from text": Job("release --epsilon 1", "people.csv"),
+    "gaussian, no mean": Job("release --epsilon 1 --delta 1e-6 --no-mean"),
+    "eigenvectors": Job("release --epsilon 1 --mechanism iterative-eigenvectors"),
+    "Wishart": Job("release --epsilon 1 --delta 1e-6 --mechanism johnson-lindenstrauss --option adaptive=true"),
+    "rough scales": Job("release --rho 0.5", schema=ROUGH_SCHEMA),
+    "a mean alone": Job("release-mean --rho 0.5"),
+    "a table of counts": Job("release-counts --epsilon 1 --by region:flag"),
 }
 
 
@@ -211,20 +199,9 @@ class Stage:
         Path("people.yaml").write_text(job.schema)
         given = {path.name for path in folder.iterdir()}
         self.capfd.readouterr()
-        command, *options = job.arguments
-        code = main(
-            [
-                command,
-                job.table,
-                "--schema",
-                "people.yaml",
-                "--neighbors",
-                neighbors,
-                "--output",
-                "people.json",
-                *options,
-            ]
-        )
+        command, *options = job.arguments.split()
+        files = ["--schema", "people.yaml", "--output", "people.json"]
+        code = main([command, job.table, "--neighbors", neighbors, *files, *options])
         said = self.capfd.readouterr()
         left = sorted(path for path in folder.iterdir() if path.name not in given)
         return Seen(code, said.out, said.err, tuple((path.name, path.read_bytes()) for path in left))
@@ -286,6 +263,9 @@ def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypa
         seen, answers = stage.recorded(job, rows, "add_remove")
         assert stage.replayed(job, more, "add_remove", answers)[0] != seen
 
+    def in_diagnostics(_: Any, count: Any, diagnostics: Any, *__: Any) -> Any:
+        return count, {**diagnostics, "rows": counted[-1]}
+
     counted: list[int] = []
 
     def counting(self: Rows, *arguments: Any, **options: Any) -> Any:
@@ -294,18 +274,14 @@ def test_a_command_that_tells_the_number_of_rows_is_found(stage: Stage, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(Rows, "moments_of_moved", counting)
-        patch.setattr(
-            sys.modules["dpmoments.spending.release"],
-            "within_table",
-            lambda _plan, count, diagnostics, *_: (count, {**diagnostics, "rows": counted[-1]}),
-        )
+        patch.setattr("dpmoments.spending.release.within_table", in_diagnostics)
         seen, answers = stage.recorded(job, rows, "add_remove")
         assert stage.replayed(job, more, "add_remove", answers)[0].files != seen.files
 
 
 def test_a_stop_by_a_rule_is_seen_by_whoever_sees_exit_codes(stage: Stage) -> None:
     """What the page says is outside the guarantee: under missing="error" one row decides whether a release is made."""
-    job = Job(("release", "--epsilon", "1"), schema=SCHEMA.replace("MISSING", "error"))
+    job = Job("release --epsilon 1", schema=SCHEMA.replace("MISSING", "error"))
     seen, answers = stage.recorded(job, some_rows(60), "add_remove")
     stopped, faults = stage.replayed(
         job, neighbors_of(some_rows(60), ODD_ROWS["a dropped row"], "add_remove"), "add_remove", answers
@@ -318,7 +294,7 @@ def test_a_stop_by_a_rule_is_seen_by_whoever_sees_exit_codes(stage: Stage) -> No
 @pytest.mark.long
 def test_a_release_file_tells_no_path_time_format_or_order(stage: Stage) -> None:
     """The same rows in another order and format, in another folder and at another time: the same bytes."""
-    seeded = ("release", "--epsilon", "1", "--insecure-seed", "5")
+    seeded = "release --epsilon 1 --insecure-seed 5"
     rows = some_rows(60)
     first = stage.run(Job(seeded), rows, "add_remove")
     assert stage.run(Job(seeded), rows[::-1], "add_remove").files == first.files
