@@ -53,6 +53,10 @@ def pairs(word: str, names: tuple[str, ...], matrix: Any) -> dict[str, float]:
     }
 
 
+def places(names: tuple[str, ...]) -> Numbers:
+    return {f"place[{name}]": float(place) for place, name in enumerate(names)}
+
+
 def correlations_of_table(values: np.ndarray, mean: bool) -> Numbers:
     del mean
     return pairs("correlation", FEATURES, np.corrcoef(values.T))
@@ -170,8 +174,9 @@ def cross_table_of_table(values: np.ndarray, mean: bool) -> Numbers:
 
 
 def numbers_of_distances(answer: Any) -> Numbers:
-    places = {f"place[{name}]": float(place) for place, name in enumerate(answer.feature_names)}
-    return places | {f"distance {row}": float(distance) for row, distance in enumerate(answer.distances)}
+    return places(answer.feature_names) | {
+        f"distance {row}": float(distance) for row, distance in enumerate(answer.distances)
+    }
 
 
 def distances_of_table(values: np.ndarray, mean: bool) -> Numbers:
@@ -179,8 +184,7 @@ def distances_of_table(values: np.ndarray, mean: bool) -> Numbers:
     kept = np.stack([column(values, name) for name in MEANS_OF], axis=1)
     rows = np.stack([np.array(ROWS[name], dtype=float) for name in MEANS_OF], axis=1) - kept.mean(axis=0)
     squares = np.einsum("ij,jk,ik->i", rows, np.linalg.inv(np.cov(kept.T, bias=True)), rows)
-    places = {f"place[{name}]": float(place) for place, name in enumerate(MEANS_OF)}
-    return places | {f"distance {row}": float(np.sqrt(square)) for row, square in enumerate(squares)}
+    return places(MEANS_OF) | {f"distance {row}": float(np.sqrt(square)) for row, square in enumerate(squares)}
 
 
 def numbers_of_lda(answer: Any) -> Numbers:
@@ -247,6 +251,32 @@ def components_case() -> AnalysisCase:
     )
 
 
+def comparison_case(
+    name: str,
+    arguments: dict[str, Any],
+    command: tuple[str, ...],
+    labels: str,
+    numbers: Any,
+    reference: Any,
+    in_units: Any = unit_free,
+    **further: Any,
+) -> AnalysisCase:
+    """A row of what needs a mean; what has no units is unit-free."""
+    of_units: dict[str, Any] = {"in_units": in_units, "has_units": in_units is not unit_free}
+    needed = dict(name=name, id=name, arguments=arguments, command=command, labels=labels, numbers=numbers)
+    return AnalysisCase(**needed | of_units | {"reference": reference, "answers_without_a_mean": False} | further)
+
+
+def numbers_of_correlations(answer: Any) -> Numbers:
+    return pairs("correlation", answer.feature_names, answer.correlation)
+
+
+def of_two_columns(values: np.ndarray, mean: bool) -> Numbers:
+    key = "correlation[age, income]"
+    return {key: correlations_of_table(values, mean)[key], "place[age]": 0.0, "place[income]": 1.0}
+
+
+AT_90, OF_MEANS, THREE = ("--level", "0.9"), repeated("--column", MEANS_OF), ("age", "income", "region")
 COMPARISONS = [
     replace(
         next(case for case in ANALYSES if case.name == "describe"),
@@ -257,133 +287,90 @@ COMPARISONS = [
             key: value for key, value in description_of_table(values, mean).items() if "employed" not in key
         },
     ),
-    AnalysisCase(
-        name="correlations",
-        id="correlations",
-        arguments={"level": 0.9},
-        command=("--level", "0.9"),
-        labels="feature_names",
-        numbers=lambda answer: pairs("correlation", answer.feature_names, answer.correlation),
-        reference=correlations_of_table,
-        in_units=unit_free,
-        answers_without_a_mean=False,
-        has_units=False,
+    comparison_case(
+        "correlations", {"level": 0.9}, AT_90, "feature_names", numbers_of_correlations, correlations_of_table
     ),
-    AnalysisCase(
-        name="correlations",
+    comparison_case(
+        "correlations",
+        {"columns": list(MEANS_OF)},
+        OF_MEANS,
+        "feature_names",
+        lambda answer: numbers_of_correlations(answer) | places(answer.feature_names),
+        of_two_columns,
         id="correlations of columns",
-        arguments={"columns": ["age", "income"]},
-        command=repeated("--column", ("age", "income")),
-        labels="feature_names",
-        numbers=lambda answer: (
-            pairs("correlation", answer.feature_names, answer.correlation)
-            | {f"place[{name}]": float(place) for place, name in enumerate(answer.feature_names)}
-        ),
-        reference=lambda values, mean: {
-            "correlation[age, income]": correlations_of_table(values, mean)["correlation[age, income]"],
-            "place[age]": 0.0,
-            "place[income]": 1.0,
-        },
-        in_units=unit_free,
-        answers_without_a_mean=False,
-        has_units=False,
     ),
-    AnalysisCase(
-        name="partial_correlation",
-        id="partial correlations",
-        arguments={"columns": ["age", "income", "region"], "level": 0.9},
-        command=(*repeated("--column", ("age", "income", "region")), "--level", "0.9"),
-        labels="feature_names",
-        numbers=lambda answer: pairs("partial", answer.feature_names, np.nan_to_num(answer.correlation, nan=-9.0)),
-        reference=partial_of_table,
-        in_units=unit_free,
-        answers_without_a_mean=False,
-        has_units=False,
+    comparison_case(
+        "partial_correlation",
+        {"columns": list(THREE), "level": 0.9},
+        (*repeated("--column", THREE), *AT_90),
+        "feature_names",
+        lambda answer: pairs("partial", answer.feature_names, np.nan_to_num(answer.correlation, nan=-9.0)),
+        partial_of_table,
     ),
-    AnalysisCase(
-        name="group_means",
-        id="group means",
-        arguments={"by": "region", "of": list(MEANS_OF), "level": 0.9},
-        command=("region", *repeated("--of", MEANS_OF), "--level", "0.9"),
-        labels="features",
-        numbers=numbers_of_group_means,
-        reference=group_means_of_table,
-        in_units=means_in_units,
-        answers_without_a_mean=False,
+    comparison_case(
+        "group_means",
+        {"by": "region", "of": list(MEANS_OF), "level": 0.9},
+        ("region", *repeated("--of", MEANS_OF), *AT_90),
+        "features",
+        numbers_of_group_means,
+        group_means_of_table,
+        means_in_units,
     ),
-    AnalysisCase(
-        name="anova",
-        id="analysis of variance",
-        arguments={"target": "income", "by": "region", "level": 0.9},
-        command=("income", "region", "--level", "0.9"),
-        labels="levels",
-        numbers=numbers_of_anova,
-        reference=anova_of_table,
-        in_units=anova_in_units,
-        answers_without_a_mean=False,
+    comparison_case(
+        "anova",
+        {"target": "income", "by": "region", "level": 0.9},
+        ("income", "region", *AT_90),
+        "levels",
+        numbers_of_anova,
+        anova_of_table,
+        anova_in_units,
         tolerance=1e-3,
     ),
-    AnalysisCase(
-        name="t_test",
-        id="t-test",
-        arguments={"target": "income", "by": "region", "groups": ["east", "north"], "level": 0.9},
-        command=("income", "region", *repeated("--group", ("east", "north")), "--level", "0.9"),
-        labels="levels",
-        numbers=numbers_of_t_test,
-        reference=t_test_of_table,
-        in_units=t_test_in_units,
-        answers_without_a_mean=False,
+    comparison_case(
+        "t_test",
+        {"target": "income", "by": "region", "groups": ["east", "north"], "level": 0.9},
+        ("income", "region", *repeated("--group", ("east", "north")), *AT_90),
+        "levels",
+        numbers_of_t_test,
+        t_test_of_table,
+        t_test_in_units,
         tolerance=1e-3,
     ),
-    AnalysisCase(
-        name="cross_table",
-        id="cross table",
-        arguments={"by": "region", "other": "employed", "level": 0.9},
-        command=("region", "employed", "--level", "0.9"),
-        labels="rows",
-        numbers=numbers_of_cross_table,
-        reference=cross_table_of_table,
-        in_units=unit_free,
-        answers_without_a_mean=False,
-        has_units=False,
+    comparison_case(
+        "cross_table",
+        {"by": "region", "other": "employed", "level": 0.9},
+        ("region", "employed", *AT_90),
+        "rows",
+        numbers_of_cross_table,
+        cross_table_of_table,
     ),
-    AnalysisCase(
-        name="mahalanobis",
-        id="distances",
-        arguments={"frame": ROWS, "columns": list(MEANS_OF)},
-        command=(str(ROWS_FILE), *repeated("--column", MEANS_OF)),
-        labels="feature_names",
-        numbers=numbers_of_distances,
-        reference=distances_of_table,
-        in_units=unit_free,
+    comparison_case(
+        "mahalanobis",
+        {"frame": ROWS, "columns": list(MEANS_OF)},
+        (str(ROWS_FILE), *OF_MEANS),
+        "feature_names",
+        numbers_of_distances,
+        distances_of_table,
         other_units=(),  # the frame is in the table's own
-        answers_without_a_mean=False,
-        has_units=False,
     ),
-    AnalysisCase(
-        name="lda",
-        id="discriminant",
-        arguments={"by": "region", "columns": list(MEANS_OF), "shrinkage": 0.0, "level": 0.9},
-        command=("region", *repeated("--column", MEANS_OF), "--shrinkage", "0.0", "--level", "0.9"),
-        labels="feature_names",
-        numbers=numbers_of_lda,
-        reference=lda_of_table,
-        in_units=lda_in_units,
-        answers_without_a_mean=False,
+    comparison_case(
+        "lda",
+        {"by": "region", "columns": list(MEANS_OF), "shrinkage": 0.0, "level": 0.9},
+        ("region", *OF_MEANS, "--shrinkage", "0.0", *AT_90),
+        "feature_names",
+        numbers_of_lda,
+        lda_of_table,
+        lda_in_units,
         tolerance=1e-3,
     ),
-    AnalysisCase(
-        name="graphical_lasso",
-        id="graph",
-        arguments={"alpha": 0.05, "columns": list(MEANS_OF)},
-        command=("--alpha", "0.05", *repeated("--column", MEANS_OF)),
-        labels="feature_names",
-        numbers=lambda answer: pairs("precision", answer.feature_names, answer.precision),
-        reference=graph_of_table,
-        in_units=unit_free,
-        answers_without_a_mean=False,
+    comparison_case(
+        "graphical_lasso",
+        {"alpha": 0.05, "columns": list(MEANS_OF)},
+        ("--alpha", "0.05", *OF_MEANS),
+        "feature_names",
+        lambda answer: pairs("precision", answer.feature_names, answer.precision),
+        graph_of_table,
         tolerance=2e-3,
-        has_units=False,
     ),
     components_case(),
 ]

@@ -9,7 +9,7 @@ from scipy.optimize import brentq, least_squares
 from scipy.stats import multivariate_normal, norm
 
 from contracts.analyses import AnalysisCase, Numbers, Units, by_name, named
-from contracts.comparison_cases import column, repeated, unit_free
+from contracts.comparison_cases import column, comparison_case, places, repeated
 
 NUMBERS = ("age", "income", "employed")
 
@@ -17,10 +17,6 @@ NUMBERS = ("age", "income", "employed")
 def numbers_of(answer: Any) -> Numbers:
     """Values by name, and the places of the features."""
     return by_name("value", answer.names, answer.value) | places(answer.feature_names)
-
-
-def places(names: tuple[str, ...]) -> Numbers:
-    return {f"place[{name}]": float(place) for place, name in enumerate(names)}
 
 
 def estimate_case(
@@ -31,22 +27,15 @@ def estimate_case(
     features: tuple[str, ...] = NUMBERS,
     **further: Any,
 ) -> AnalysisCase:
-    """A row of an answer whose numbers have no units."""
-    stated: dict[str, Any] = {
-        "labels": "feature_names",
-        "numbers": numbers_of,
-        "in_units": unit_free,
-        "has_units": False,
-    }
-    return AnalysisCase(
-        name=name,
-        id=name,
-        arguments=arguments | {"level": 0.9},
-        command=(*command, "--level", "0.9"),
-        reference=lambda values, _: reference(values) | places(features),
-        answers_without_a_mean=False,
+    return comparison_case(
+        name,
+        arguments | {"level": 0.9},
+        (*command, "--level", "0.9"),
+        "feature_names",
+        further.pop("numbers", numbers_of),
+        lambda values, _: reference(values) | places(features),
         tolerance=1e-3,
-        **stated | further,
+        **further,
     )
 
 
@@ -209,7 +198,6 @@ ESTIMATES = [
         ("age", "income", "region=south", "region=east", "employed"),
         numbers=numbers_of_two_stages,
         in_units=two_stages_in_units,
-        has_units=True,
     ),
     estimate_case(
         "odds_ratio",
@@ -226,7 +214,6 @@ ESTIMATES = [
         effects_of_table,
         ("age", "income", "region=north", "employed"),
         in_units=effects_in_units,
-        has_units=True,
     ),
     estimate_case(
         "oaxaca",
@@ -235,7 +222,6 @@ ESTIMATES = [
         gap_of_table,
         ("age", "income", "employed", "employed:age"),
         in_units=gap_in_units,
-        has_units=True,
         products=(("employed", "age"),),
     ),
     estimate_case(

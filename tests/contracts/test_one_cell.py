@@ -211,7 +211,7 @@ CELLS = (
 
 
 @given(name=st.sampled_from([*COLUMNS]), cells=st.lists(st.one_of(CELLS), max_size=12), odd=st.one_of(CELLS))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_a_drawn_cell_changes_no_other(
     tmp_path_factory: pytest.TempPathFactory, name: str, cells: list[Any], odd: Any
 ) -> None:
