@@ -125,7 +125,7 @@ class UnpricedPlan(AdditivePlan):
         return super().run(rows, Unpriced(privacy_filter))
 
 
-class WrongNeighborGaussian(RunBy, Gaussian):
+class WrongNeighbor:
     """Add-remove noise, whatever the relation."""
 
     def calibrate(self, shape, budget, neighbors):
@@ -133,11 +133,10 @@ class WrongNeighborGaussian(RunBy, Gaussian):
         return as_a(plan, UnpricedPlan, neighbors=neighbors)
 
 
-@dataclass(frozen=True)
-class WrongNeighborMatrixLaplace(MatrixLaplace):
-    def calibrate(self, shape, budget, neighbors):
-        plan = super().calibrate(shape, budget, Neighbors.ADD_REMOVE)
-        return as_a(plan, UnpricedPlan, neighbors=neighbors)
+class WrongNeighborGaussian(WrongNeighbor, Gaussian): ...
+
+
+class WrongNeighborMatrixLaplace(WrongNeighbor, MatrixLaplace): ...
 
 
 # Rows that are not clipped ------------------------------------------------------------------------------------------------
@@ -151,8 +150,7 @@ class UnclippedPlan(AdditivePlan):
         return RunResult(None, None, self.add_noise(privacy_filter, "Gram matrix", exact))
 
 
-@dataclass(frozen=True)
-class UnclippedRows(MatrixLaplace):
+class UnclippedRows(RunBy, MatrixLaplace):
     """Trusts that rows lie in the unit ball."""
 
     run_by = UnclippedPlan
@@ -197,7 +195,7 @@ class KeptCount(RunBy, Gaussian):
 
 
 @dataclass(frozen=True)
-class GramPlan(RunBy, Plan):
+class GramPlan(Plan):
     """A plan of a mechanism that releases G by a function of its own, with noise of its own."""
 
     release: Callable[[np.ndarray, Plan, np.random.Generator], Any]
@@ -326,7 +324,7 @@ class HotDirectionsPlan(IterativeEigenvectorsPlan):
 
 
 @dataclass(frozen=True)
-class HotDirections(IterativeEigenvectors):
+class HotDirections(RunBy, IterativeEigenvectors):
     """Draws directions at a higher temperature than it calibrates, pays for and reports."""
 
     run_by = HotDirectionsPlan
@@ -338,7 +336,8 @@ class UnpricedEigenvectorsPlan(IterativeEigenvectorsPlan):
         return super().run(rows, Unpriced(privacy_filter))
 
 
-class WrongTemperature(RunBy, IterativeEigenvectors):
+@dataclass(frozen=True)
+class WrongTemperature(IterativeEigenvectors):
     """Calibrates directions to twice their part of ε (ρ: four times), and reports the temperatures that follow."""
 
     def calibrate(self, shape, budget, neighbors):
@@ -357,8 +356,7 @@ class RedrawnEigenvaluesPlan(IterativeEigenvectorsPlan):
         return replace(noisy, diagnostics={**noisy.diagnostics, "allocated_by": first})
 
 
-@dataclass(frozen=True)
-class RedrawnEigenvalues(IterativeEigenvectors):
+class RedrawnEigenvalues(RunBy, IterativeEigenvectors):
     """The shipped mechanism, with noisy eigenvalues drawn once more, unpaid, and reported."""
 
     run_by = RedrawnEigenvaluesPlan

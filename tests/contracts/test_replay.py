@@ -275,9 +275,21 @@ FAULTS: list[tuple[str, Mechanism, PrivacyBudget, Neighbors, str]] = [
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault[0])
 def test_a_planted_fault_is_found(fault: tuple[str, Mechanism, PrivacyBudget, Neighbors, str]) -> None:
     words, mechanism, budget, neighbors, finding = fault
-    with_mean = "count" in words
-    found = replay_everywhere(mechanism, budget, neighbors, insecure_generator(1), n_features=2, mean=with_mean)
-    assert any(finding in text for text in found), found[:5]
+    found: list[str] = []
+    for first in range(3):  # of the pairs a third, and the others where it shows nothing
+        found += replay_everywhere(
+            mechanism,
+            budget,
+            neighbors,
+            insecure_generator(1),
+            n_features=2,
+            mean="count" in words,
+            every=3,
+            first_pair=first,
+        )
+        if any(finding in text for text in found):
+            return
+    pytest.fail(f"not found: {found[:5]}")
 
 
 def test_the_same_without_a_fault_is_clean() -> None:

@@ -2,9 +2,7 @@
 
 import tomllib
 
-import pytest
-
-from support.wheel_requirements import PROJECT, REQUIREMENT, oldest_versions, pinned, unpinned
+from support.wheel_requirements import PROJECT, REQUIREMENT, pinned, unpinned
 
 
 def test_every_library_is_pinned_to_what_is_declared() -> None:
@@ -24,11 +22,3 @@ def test_extras_and_tests_declare_the_same_bounds() -> None:
     for name in ("dask", "spark", "duckdb", "fast", "database", "excel", "statistics", "desk"):
         for requirement in project["project"]["optional-dependencies"][name]:
             assert tested[REQUIREMENT.match(requirement)["name"]] == requirement
-
-
-@pytest.mark.parametrize(
-    "requirement", ["numpy", "numpy==2.0", "numpy>=2.0,<3", "numpy>2", "numpy>=2.0; python_version<'4'"]
-)
-def test_a_bound_that_cannot_be_pinned_is_refused(requirement: str) -> None:
-    with pytest.raises(ValueError, match="should state the oldest version"):
-        oldest_versions(["scipy>=1.13", requirement])
