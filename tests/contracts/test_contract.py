@@ -54,7 +54,7 @@ def test_unlimited_budget_gives_the_exact_answer(case: Case) -> None:
 def test_tiny_budget_gives_noise_that_dwarfs_the_data(case: Case) -> None:
     table = case.table()
     gram = table.T @ table
-    errors = [np.linalg.norm(run(case, "tiny", seed).gram - gram) for seed in range(5)]
+    errors = [np.linalg.norm(run(case, "tiny", seed).gram - gram) for seed in range(3)]
     if case.noisy_when_tiny:
         assert min(errors) > 100 * len(table)
     else:

@@ -58,7 +58,7 @@ def test_a_quantity_has_one_estimate_at_every_level(name: str, epsilon: float) -
     assert found == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [
@@ -97,6 +97,7 @@ def test_what_nothing_is_known_of_has_no_number(epsilon: float) -> None:
     assert of_any_budget(epsilon, int(10 * epsilon)) == []
 
 
+@pytest.mark.slow
 def test_numbers_that_are_not_there_are_found() -> None:
     of_ends = planted(answers.rounded_end, "if shown_as_zero", "if False")
     with planted(answers.step_errors, "np.fmin(stated, half)", "stated"), of_ends:

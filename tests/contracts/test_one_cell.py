@@ -355,15 +355,7 @@ FAULTS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
         part for part in honest(source) if len(part)], "pandas f4"),
 }  # fmt: skip
 SEEN_BY = (
-    "NaN",
-    "inf",
-    "null",
-    "fraction",
-    "text",
-    "empty text",
-    "half of a surrogate pair",
-    "true",
-    "object that fails",
+    *("NaN", "inf", "null", "fraction", "text", "empty text", "half of a surrogate pair", "true", "object that fails"),
 )
 
 

@@ -35,8 +35,11 @@ def found_in(name: str, epsilon: float, seed: int, folder: Path) -> Found:
     return found
 
 
+BUDGETS = [pytest.param(*asked, marks=pytest.mark.slow) for asked in budgets(6)]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "epsilon", "seed"), budgets(6))
+@pytest.mark.parametrize(("name", "epsilon", "seed"), [("made", 1.5, 2), *BUDGETS])
 def test_every_number_and_point_is_the_api_s(name: str, epsilon: float, seed: int, tmp_path: Path) -> None:
     found = found_in(name, epsilon, seed, tmp_path)
     assert found.rows >= 10
@@ -67,7 +70,7 @@ def test_dates_are_drawn_as_dates(tmp_path: Path) -> None:
         assert found()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "before", "after"),
     [

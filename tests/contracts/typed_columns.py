@@ -44,16 +44,7 @@ INTEGERS = (7, 1, 0, 3, 2, 99, 2**11 + 1, 2**24 + 1, 2**53 + 1)
 TEXTS = ("7", " 7", "99.9", "0,1", "north", " N ", "ja", "1", "2020-03-01", "01.03.2020", "p7")
 DAYS = (DAY, DAY.replace(day=2, hour=0), DAY.replace(month=6))
 OBJECTS = (
-    *NUMBERS[:6],
-    7,
-    True,
-    np.float32(0.1),
-    np.float32(99.9),
-    np.float16(0.1),
-    Decimal("0.1"),
-    "ja",
-    "north",
-    DAY,
+    *(*NUMBERS[:6], 7, True, np.float32(0.1), np.float32(99.9), np.float16(0.1), Decimal("0.1"), "ja", "north", DAY),
 )
 ODD: dict[str, Any] = {
     "NaN": float("nan"),
@@ -207,43 +198,19 @@ ARROW = [
     *(pa.run_end_encoded(pa.int32(), pa.float32()), pa.run_end_encoded(pa.int32(), pa.string())),
 ]
 READ_BY_NO_RULE = [
-    *(
-        pa.time32("s"),
-        pa.time64("us"),
-        pa.duration("s"),
-        pa.month_day_nano_interval(),
-        pa.list_(pa.int8()),
-        pa.map_("i1", "i1"),
-    ),
-    *(pa.large_list(pa.int8()), pa.list_(pa.int8(), 2), pa.list_view(pa.int8()), pa.large_list_view(pa.int8())),
-    *(
-        pa.struct([("a", pa.int8())]),
-        pa.dense_union([pa.field("a", pa.int8())]),
-        pa.sparse_union([pa.field("a", pa.int8())]),
-    ),
+    *(pa.time32("s"), pa.time64("us"), pa.duration("s"), pa.month_day_nano_interval(), pa.map_("i1", "i1")),
+    *(pa.list_(pa.int8()), pa.large_list(pa.int8()), pa.list_(pa.int8(), 2), pa.list_view(pa.int8())),
+    *(pa.large_list_view(pa.int8()), pa.struct([("a", pa.int8())])),
+    *(union([pa.field("a", pa.int8())]) for union in (pa.dense_union, pa.sparse_union)),
 ]
 SOME_ARROW = [
-    pa.float16(),
-    pa.float32(),
-    pa.float64(),
-    pa.int64(),
-    pa.string(),
-    pa.timestamp("us"),
-    pa.decimal128(18, 2),
+    *(pa.float16(), pa.float32(), pa.float64(), pa.int64(), pa.string(), pa.timestamp("us"), pa.decimal128(18, 2)),
 ]
 """Of files and engines, whose tables take longer to make."""
 OF_FRAMES = [
-    *(
-        pa.float16(),
-        pa.float32(),
-        pa.float64(),
-        pa.int8(),
-        pa.uint64(),
-        pa.bool_(),
-        pa.decimal128(18, 2),
-        pa.large_string(),
-    ),
-    *(pa.binary(), pa.null(), pa.date32(), pa.timestamp("ns"), pa.dictionary(pa.int32(), pa.string())),
+    *(pa.float16(), pa.float32(), pa.float64(), pa.int8(), pa.uint64(), pa.bool_(), pa.decimal128(18, 2)),
+    *(pa.large_string(), pa.binary(), pa.null(), pa.date32(), pa.timestamp("ns")),
+    pa.dictionary(pa.int32(), pa.string()),
 ]
 
 
