@@ -126,7 +126,7 @@ def effects_in_units(numbers: Numbers, units: Units) -> Numbers:
     }
 
 
-ITEMS = ("age", "income", "employed:age")
+ITEMS, PRODUCTS = ("age", "income", "employed:age"), (("employed", "age"),)
 
 
 def items(values: np.ndarray) -> list[np.ndarray]:
@@ -222,25 +222,11 @@ ESTIMATES = [
         gap_of_table,
         ("age", "income", "employed", "employed:age"),
         in_units=gap_in_units,
-        products=(("employed", "age"),),
+        products=PRODUCTS,
     ),
-    estimate_case(
-        "cronbach_alpha",
-        {"columns": list(ITEMS)},
-        ITEMS,
-        alpha_of_table,
-        ITEMS,
-        other_units=(),
-        products=(("employed", "age"),),
-    ),
-    estimate_case(
-        "mcdonald_omega",
-        {"columns": list(ITEMS)},
-        ITEMS,
-        omega_of_table,
-        ITEMS,
-        other_units=(),
-        products=(("employed", "age"),),
+    *(
+        estimate_case(name, {"columns": list(ITEMS)}, ITEMS, reference, ITEMS, other_units=(), products=PRODUCTS)
+        for name, reference in (("cronbach_alpha", alpha_of_table), ("mcdonald_omega", omega_of_table))
     ),
     estimate_case(
         "factor_analysis",
@@ -249,7 +235,7 @@ ESTIMATES = [
         factor_of_table,
         ITEMS,
         other_units=(),
-        products=(("employed", "age"),),
+        products=PRODUCTS,
         numbers=numbers_of_factor,
     ),
     estimate_case(

@@ -17,23 +17,6 @@ import pandas as pd
 
 import dpmoments as dpm
 
-__all__ = [
-    "COLUMNS",
-    "LEVELS",
-    "ODD_CELLS",
-    "ODD_UNITS",
-    "RULES",
-    "NotHeldError",
-    "OddRow",
-    "Row",
-    "cleaned_schema",
-    "odd_rows",
-    "odd_units",
-    "same_cell",
-    "schema",
-    "table",
-]
-
 Row = dict[str, Any]
 COLUMNS = ("age", "visits", "price", "member", "region", "code", "day")
 """Of the schema; a row has a privacy unit, ``person``, and a column that is never read, ``unread``, besides."""
