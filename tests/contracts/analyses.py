@@ -50,49 +50,21 @@ OTHER_UNITS = {
 
 @dataclass(frozen=True)
 class AnalysisCase:
-    """One way to ask for an analysis.
+    """One way to ask for an analysis."""
 
-    Attributes
-    ----------
-    name : str
-        Of the method.
-    id : str
-    arguments : dict
-        For the method. Features stand in the release's order.
-    command : tuple of str
-        The same for the command line.
-    labels : str
-        The attribute of the answer that names its features.
-    numbers : function of the answer
-    reference : function of the table's features, shape (n, d), and whether a mean was released
-        The numbers on the table itself.
-    in_units : function of the numbers and the units
-        What the numbers must become.
-    other_units : tuple of str
-        Changes of units that it follows: what is about zero does not follow a shift.
-    answers_without_a_mean : bool
-        Else it refuses, and says that it needs the mean.
-    tolerance : float
-        Relative, for the exact answer.
-    has_units : bool
-        Whether the numbers tell in which units the table's columns are measured.
-    products : tuple of pairs of columns
-        Products that the release needs.
-    """
-
-    name: str
+    name: str  # of the method
     id: str
-    arguments: dict[str, Any]
-    command: tuple[str, ...]
-    labels: str
+    arguments: dict[str, Any]  # for the method; features stand in the release's order
+    command: tuple[str, ...]  # the same for the command line
+    labels: str  # the attribute of the answer that names its features
     numbers: Callable[[Any], Numbers]
-    reference: Callable[[np.ndarray, bool], Numbers]
-    in_units: Callable[[Numbers, Units], Numbers]
-    other_units: tuple[str, ...] = tuple(OTHER_UNITS)
-    answers_without_a_mean: bool = True
-    tolerance: float = 1e-4
-    has_units: bool = True
-    products: tuple[tuple[str, str], ...] = ()
+    reference: Callable[[np.ndarray, bool], Numbers]  # of the table's features, and whether a mean was released
+    in_units: Callable[[Numbers, Units], Numbers]  # what the numbers must become
+    other_units: tuple[str, ...] = tuple(OTHER_UNITS)  # that it follows: what is about zero does not follow a shift
+    answers_without_a_mean: bool = True  # else it refuses, and says that it needs the mean
+    tolerance: float = 1e-4  # relative, for the exact answer
+    has_units: bool = True  # the numbers tell in which units the table's columns are measured
+    products: tuple[tuple[str, str], ...] = ()  # that the release needs
 
 
 # The table of records -----------------------------------------------------------------------------------------------------

@@ -44,51 +44,22 @@ Types = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Entrance:
-    """A way in.
-
-    Attributes
-    ----------
-    make : callable
-        Rows, and a folder of its own, to what is passed; raises ``NotHeldError`` where a declared type cannot represent a cell.
-    names : tuple of str
-        The schema's columns that it has.
-    unit : bool
-        True if the property of privacy units is tested on it.
-    ids : str
-        How it holds them: as the cells are, all as "text", or each as a "UUID".
-    text_format : TextFormat or None
-    date_format : str or None
-        How its dates are written.
-    cleaned : bool
-        True if the schema has every cleaning rule.
-    coordinates : bool
-        True if the schema is of coordinates, whose cells reach the kernel unencoded.
-    singly : bool
-        True if every odd row is tested alone, in three places.
-    refused : type of exception or None
-        What is raised for every table; ``at_opening`` says whether by ``Rows.of`` or by the first pass.
-    like : str
-        The local entrance that holds the same cells: what each odd row is alone is read there.
-    holds : callable or None
-        Raises ``NotHeldError`` for a row that a declared type of the engine cannot represent.
-    odd : tuple of str
-        The columns that get odd cells, where the others are as in another entrance.
-    """
+    """A way in: ``make`` turns rows, and a folder of its own, into what is passed; it raises for a cell that is not held."""
 
     make: Make
-    names: tuple[str, ...] = COLUMNS
-    unit: bool = False
-    ids: str = "cells"
+    names: tuple[str, ...] = COLUMNS  # of the schema's columns those that it has
+    unit: bool = False  # the property of privacy units is tested on it
+    ids: str = "cells"  # how it holds them: as the cells are, all as "text", or each as a "UUID"
     text_format: dpm.TextFormat | None = None
-    date_format: str | None = None
-    cleaned: bool = False
-    coordinates: bool = False
-    singly: bool = False
-    refused: type[Exception] | None = None
-    at_opening: bool = True
-    like: str | None = None
-    holds: Callable[[Row], Any] | None = None
-    odd: tuple[str, ...] = ()
+    date_format: str | None = None  # how its dates are written
+    cleaned: bool = False  # the schema has every cleaning rule
+    coordinates: bool = False  # the schema is of coordinates, whose cells reach the kernel unencoded
+    singly: bool = False  # every odd row is tested alone, in three places
+    refused: type[Exception] | None = None  # what is raised for every table
+    at_opening: bool = True  # by ``Rows.of``, or else by the first pass
+    like: str | None = None  # the local entrance that holds the same cells: what each odd row is alone is read there
+    holds: Callable[[Row], Any] | None = None  # raises NotHeldError for a row that a type of the engine does not hold
+    odd: tuple[str, ...] = ()  # columns that get odd cells, where the others are as in another entrance
 
     def schema(self, rule: str) -> dpm.Schema:
         """The schema under one set of rules."""
@@ -1098,23 +1069,11 @@ def of_engine(name: str) -> str:
 
 @dataclass(frozen=True)
 class EstimatorEntrance:
-    """X and y of an estimator.
+    """X and y of an estimator."""
 
-    Attributes
-    ----------
-    estimator : callable
-        Of a schema and more options.
-    names : tuple of str
-        The columns of X.
-    target : str or None
-        The column of y.
-    make : callable
-        Rows to X, and to y or None.
-    """
-
-    estimator: Callable[..., Any]
-    names: tuple[str, ...]
-    target: str | None
+    estimator: Callable[..., Any]  # of a schema and more options
+    names: tuple[str, ...]  # the columns of X
+    target: str | None  # the column of y
     make_x: Callable[[Sequence[Row], tuple[str, ...]], Any]
     make_y: Callable[[Sequence[Row], str], Any] = lambda rows, name: [row[name] for row in rows]
 

@@ -69,31 +69,15 @@ def schema(*, wide: bool = False) -> dpm.Schema:
 
 @dataclass(frozen=True)
 class Case:
-    """One way to release.
-
-    Attributes
-    ----------
-    mechanism : str or mechanism
-    budget : dict
-        Large enough for first-order errors.
-    options : dict
-        More of ``dpm.release``.
-    wide : bool
-    clips : bool
-        Whether rows are clipped in earnest: the ± is then about the rows as clipped, and errors are taken about their mean.
-    pooled : bool
-        Whether two halves are released, and pooled.
-    grouped : bool
-        Whether the halves are groups of one grouped release.
-    """
+    """One way to release."""
 
     mechanism: Any
-    budget: dict[str, float]
-    options: dict[str, Any]
+    budget: dict[str, float]  # large enough for first-order errors
+    options: dict[str, Any]  # more of dpm.release
     wide: bool = False
-    clips: bool = False
-    pooled: bool = False
-    grouped: bool = False
+    clips: bool = False  # rows are clipped in earnest: the ± is about the rows as clipped, errors are about their mean
+    pooled: bool = False  # two halves are released, and pooled
+    grouped: bool = False  # the halves are groups of one grouped release
 
     def release(self, seed: int) -> dpm.MomentRelease:
         public = schema(wide=self.wide)
