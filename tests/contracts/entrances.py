@@ -447,18 +447,11 @@ def _workbook_beside_text(rows: Sequence[Row], folder: Path) -> Path:
     return folder
 
 
-def _workbook(rows: Sequence[Row], folder: Path) -> Path:
+def _workbook(rows: Sequence[Row], folder: Path, *, titled: bool = False) -> Path:
+    """A workbook; with titles above the names, and units below them, where it is titled."""
+    head = [["A title"], ["Another"], list(COLUMNS), ["units" for _ in COLUMNS]] if titled else [list(COLUMNS)]
     try:
-        return workbook(folder / "t.xlsx", [list(COLUMNS), *([row[name] for name in COLUMNS] for row in rows)])
-    except ValueError as error:
-        raise NotHeldError from error
-
-
-def _workbook_of_titles(rows: Sequence[Row], folder: Path) -> Path:
-    """A workbook with titles above the names, and units below them."""
-    above = [["A title"], ["Another"], list(COLUMNS), ["units" for _ in COLUMNS]]
-    try:
-        return workbook(folder / "t.xlsx", [*above, *([row[name] for name in COLUMNS] for row in rows)])
+        return workbook(folder / "t.xlsx", [*head, *([row[name] for name in COLUMNS] for row in rows)])
     except ValueError as error:
         raise NotHeldError from error
 
@@ -592,7 +585,8 @@ LOCAL: dict[str, Entrance] = {
     "folder of csv and parquet": Entrance(_folder_of_two),
     "excel": Entrance(_workbook, singly=True),
     "excel sheet": Entrance(
-        _workbook_of_titles, text_format=dpm.TextFormat(sheet="people", skip_lines=2, skip_below=1)
+        lambda rows, folder: _workbook(rows, folder, titled=True),
+        text_format=dpm.TextFormat(sheet="people", skip_lines=2, skip_below=1),
     ),
     "excel beside csv": Entrance(_workbook_beside_text),
     "sqlite": Entrance(_sqlite, unit=True, singly=True),

@@ -41,35 +41,22 @@ SOME_AND_ALL = [pytest.param(case, EVERY, place % EVERY, id=case.id) for place, 
 ]
 
 
+def given(case: Case) -> dict[str, Any]:
+    setting = dict(mechanism=case.mechanism, budget=case.budget(), neighbors=case.neighbors, mean=case.mean)
+    return setting | dict(generator=insecure_generator(len(case.id)), n_features=case.n_features)
+
+
 @pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("case", "every", "first_pair"), SOME_AND_ALL)
 def test_nothing_leaves_a_run_that_its_plan_does_not_pay_for(case: Case, every: int, first_pair: int) -> None:
-    found = replay_everywhere(
-        case.mechanism,
-        case.budget(),
-        case.neighbors,
-        insecure_generator(len(case.id)),
-        n_features=case.n_features,
-        mean=case.mean,
-        every=every,
-        first_pair=first_pair,
-    )
-    assert found == ()
+    assert replay_everywhere(**given(case), every=every, first_pair=first_pair) == ()
 
 
 @pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("case", "every", "first_pair"), SOME_AND_ALL)
 def test_what_leaves_a_run_follows_from_its_answers_alone(case: Case, every: int, first_pair: int) -> None:
-    found = replay_on_any_table(
-        case.mechanism,
-        case.budget(),
-        case.neighbors,
-        insecure_generator(len(case.id)),
-        n_features=case.n_features,
-        mean=case.mean,
-        sizes=(3, 700) if every == 1 else ((3, 700)[first_pair % 2],),
-    )
-    assert found == ()
+    sizes = (3, 700) if every == 1 else ((3, 700)[first_pair % 2],)
+    assert replay_on_any_table(**given(case), sizes=sizes) == ()
 
 
 # Planted faults ---------------------------------------------------------------------------------------------------------------
@@ -277,16 +264,8 @@ def test_a_planted_fault_is_found(fault: tuple[str, Mechanism, PrivacyBudget, Ne
     words, mechanism, budget, neighbors, finding = fault
     found: list[str] = []
     for first in range(3):  # of the pairs a third, and the others where it shows nothing
-        found += replay_everywhere(
-            mechanism,
-            budget,
-            neighbors,
-            insecure_generator(1),
-            n_features=2,
-            mean="count" in words,
-            every=3,
-            first_pair=first,
-        )
+        part: Any = dict(n_features=2, mean="count" in words, every=3, first_pair=first)
+        found += replay_everywhere(mechanism, budget, neighbors, insecure_generator(1), **part)
         if any(finding in text for text in found):
             return
     pytest.fail(f"not found: {found[:5]}")

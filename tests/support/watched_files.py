@@ -34,20 +34,11 @@ SMALL = 1 << 20
 
 @dataclass(frozen=True)
 class WatchedFile:
-    """A file that was made, or changed, while it was watched.
-
-    Attributes
-    ----------
-    path : Path
-    mode : int
-        Permissions, such as 0o600.
-    contents : bytes
-        All that was seen of it: at its end, or as it was deleted; of a small one also after each change.
-    """
+    """A file that was made, or changed, while it was watched."""
 
     path: Path
-    mode: int
-    contents: bytes
+    mode: int  # permissions, such as 0o600
+    contents: bytes  # all that was seen: at its end, or as it was deleted; of a small file also after each change
 
 
 @contextmanager
