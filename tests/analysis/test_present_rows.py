@@ -142,6 +142,24 @@ def test_sampling_error_of_a_correlation_is_of_the_rows_with_both_values() -> No
     assert found.sampling_noise[1, 0] ** 2 * both == pytest.approx(1.0, abs=0.03)
 
 
+def test_the_sampling_error_of_an_explained_share_is_that_of_draws() -> None:
+    """The error of complete rows is a third of it."""
+    schema = dpm.Schema(dpm.Numeric("value", 0, 10, RULE, fill=5), dpm.Numeric("other", 0, 10, RULE, fill=5))
+    shares, stated = np.zeros(25), np.zeros(25)
+    for seed in range(25):
+        rng = np.random.default_rng([3, seed])
+        other = rng.normal(5.0, 1.0, 1_000)
+        value = 5.0 + 0.7 * (other - 5.0) + rng.normal(0.0, 0.7, 1_000)
+        table = with_gaps({"value": np.clip(value, 0.0, 10.0), "other": np.clip(other, 0.0, 10.0)}, rng)
+        release = dpm.release(table, schema, rho=1e6, mechanism="gaussian", insecure_seed=seed)
+        explained = release.ols("value ~ other").explained
+        assert explained is not None
+        shares[seed], stated[seed] = explained.share, explained.sampling_error
+    of_draws = shares.std(ddof=1)
+    assert 0.7 * of_draws < stated.mean() < 1.4 * of_draws
+    assert 2.0 * np.sqrt(0.5) * 0.5 / np.sqrt(1_000) < 0.4 * of_draws
+
+
 def test_means_say_whether_they_are_repaired() -> None:
     complete = dpm.Schema(dpm.Categorical("kind", ["a", "b", "c"]), dpm.Numeric("value", 0, 10))
     table = people(share=0.0)[["kind", "value"]].astype({"value": float})
