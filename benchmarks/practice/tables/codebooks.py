@@ -37,90 +37,39 @@ def described(codebook: Codebook, frame: pd.DataFrame) -> Made:
 # Surveys and statistics of people, firms and places, as bundled with statsmodels.
 
 ANES96: Codebook = {
-    "popul": (0, 10_000),
-    "TVnews": (0, 7),
-    "selfLR": (1, 7),
-    "ClinLR": (1, 7),
-    "DoleLR": (1, 7),
-    "PID": (0, 6),
-    "age": (17, 100),
-    "educ": tuple(range(1, 8)),
-    "income": (1, 24),
-    "vote": None,
-}
+    "popul": (0, 10_000), "TVnews": (0, 7), "selfLR": (1, 7), "ClinLR": (1, 7), "DoleLR": (1, 7), "PID": (0, 6),
+    "age": (17, 100), "educ": tuple(range(1, 8)), "income": (1, 24), "vote": None,
+}  # fmt: skip
 RANDHIE: Codebook = {
-    "mdvis": (0, 100),
-    "lncoins": (0, 5),
-    "idp": None,
-    "lpi": (0, 10),
-    "fmde": (0, 10),
-    "physlm": (0, 1),  # imputed in some rows, so that it is no Boolean
-    "disea": (0, 60),
-    "hlthg": None,
-    "hlthf": None,
-    "hlthp": None,
-}
+    "mdvis": (0, 100), "lncoins": (0, 5), "idp": None, "lpi": (0, 10), "fmde": (0, 10), "physlm": (0, 1),
+    "disea": (0, 60), "hlthg": None, "hlthf": None, "hlthp": None,
+}  # fmt: skip
+"""Physical limitations are imputed in some rows, so that they are no Boolean."""
 MACRODATA: Codebook = {
-    "year": (1950, 2010),
-    "realgdp": (0, 20_000),
-    "realcons": (0, 20_000),
-    "realinv": (0, 5_000),
-    "realgovt": (0, 2_000),
-    "realdpi": (0, 20_000),
-    "cpi": (0, 300),
-    "m1": (0, 2_000),
-    "tbilrate": (0, 20),
-    "unemp": (0, 20),
-    "pop": (100, 400),
-    "infl": (-20, 20),
-}
+    "year": (1950, 2010), "realgdp": (0, 20_000), "realcons": (0, 20_000), "realinv": (0, 5_000),
+    "realgovt": (0, 2_000), "realdpi": (0, 20_000), "cpi": (0, 300), "m1": (0, 2_000), "tbilrate": (0, 20),
+    "unemp": (0, 20), "pop": (100, 400), "infl": (-20, 20),
+}  # fmt: skip
 HEART: Codebook = {"survival": (0, 5_000), "censors": None, "age": (0, 100)}
 SPECTOR: Codebook = {"GPA": (0, 4), "TUCE": (0, 30), "PSI": None, "GRADE": None}
 DANISH: Codebook = {"lrm": (10, 15), "lry": (5, 10), "lpy": (-1, 1), "ibo": (0, 0.3), "ide": (0, 0.3)}
 FAIR: Codebook = {
-    "rate_marriage": (1, 5),
-    "age": (15, 60),
-    "yrs_married": (0, 30),
-    "children": (0, 10),
-    "religious": (1, 4),
-    "educ": (9, 20),
-    "occupation": (1, 2, 3, 4, 5, 6),
-    "occupation_husb": (1, 2, 3, 4, 5, 6),
-    "affairs": (0, 100),
-}
+    "rate_marriage": (1, 5), "age": (15, 60), "yrs_married": (0, 30), "children": (0, 10), "religious": (1, 4),
+    "educ": (9, 20), "occupation": (1, 2, 3, 4, 5, 6), "occupation_husb": (1, 2, 3, 4, 5, 6), "affairs": (0, 100),
+}  # fmt: skip
 STAR98: Codebook = {
-    "LOWINC": (0, 100),
-    "PERASIAN": (0, 100),
-    "PERBLACK": (0, 100),
-    "PERHISP": (0, 100),
-    "PERMINTE": (0, 100),
-    "AVYRSEXP": (0, 40),
-    "AVSALK": (20, 120),
-    "PERSPENK": (0, 20),
-    "PTRATIO": (5, 50),
-    "PCTAF": (0, 100),
-    "PCTCHRT": (0, 100),
-    "PCTYRRND": (0, 100),
-}
+    "LOWINC": (0, 100), "PERASIAN": (0, 100), "PERBLACK": (0, 100), "PERHISP": (0, 100), "PERMINTE": (0, 100),
+    "AVYRSEXP": (0, 40), "AVSALK": (20, 120), "PERSPENK": (0, 20), "PTRATIO": (5, 50), "PCTAF": (0, 100),
+    "PCTCHRT": (0, 100), "PCTYRRND": (0, 100),
+}  # fmt: skip
 STATECRIME: Codebook = {
-    "violent": (0, 2_000),
-    "murder": (0, 50),
-    "hs_grad": (50, 100),
-    "poverty": (0, 50),
-    "single": (0, 100),
-    "white": (0, 100),
-    "urban": (0, 100),
-}
+    "violent": (0, 2_000), "murder": (0, 50), "hs_grad": (50, 100), "poverty": (0, 50), "single": (0, 100),
+    "white": (0, 100), "urban": (0, 100),
+}  # fmt: skip
 MODECHOICE: Codebook = {
-    "mode": (1, 2, 3, 4),
-    "choice": None,
-    "ttme": (0, 120),
-    "invc": (0, 500),
-    "invt": (0, 2_000),
-    "gc": (0, 500),
-    "hinc": (0, 100),
-    "psize": (1, 10),
-}
+    "mode": (1, 2, 3, 4), "choice": None, "ttme": (0, 120), "invc": (0, 500), "invt": (0, 2_000), "gc": (0, 500),
+    "hinc": (0, 100), "psize": (1, 10),
+}  # fmt: skip
 GRUNFELD: Codebook = {
     "invest": (0, 5_000),
     "value": (0, 10_000),
@@ -134,14 +83,9 @@ CCARD: Codebook = {"AVGEXP": (0, 5_000), "AGE": (18, 100), "INCOME": (0, 20), "O
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 ELNINO: Codebook = dict.fromkeys(MONTHS, (15, 35))
 SCOTLAND: Codebook = {
-    "YES": (0, 100),
-    "COUTAX": (0, 2_000),
-    "UNEMPF": (0, 100),
-    "MOR": (50, 200),
-    "ACT": (50, 100),
-    "GDP": (0, 20_000),
+    "YES": (0, 100), "COUTAX": (0, 2_000), "UNEMPF": (0, 100), "MOR": (50, 200), "ACT": (50, 100), "GDP": (0, 20_000),
     "AGE": (0, 30),
-}
+}  # fmt: skip
 FERTILITY: Codebook = {str(year): (0, 10) for year in range(1960, 2011, 10)}
 ENGEL: Codebook = {"income": (0, 10_000), "foodexp": (0, 5_000)}
 

@@ -31,8 +31,6 @@ class Entry:
         Nothing is fetched: what is not on this machine raises FileNotFoundError or ConnectionError.
     target : str or None
         The feature that a regression on this table predicts; None where every feature is a level of a category.
-    dominant : bool
-        A few rows, far from all others, carry much of the covariance: no rule that keeps to where most rows are can be right.
     """
 
     name: str
@@ -41,4 +39,3 @@ class Entry:
     real: bool
     make: Callable[[], Made]
     target: str | None
-    dominant: bool = False

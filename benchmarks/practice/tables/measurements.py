@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -14,36 +16,21 @@ from dpmoments.datasets import Dataset
 # Measurements in physics, chemistry and medicine, as bundled with this library and scikit-learn; POPRES.
 
 WIDEST_OF_NUCLEI = {
-    "radius": (50, 5),
-    "texture": (60, 10),
-    "perimeter": (300, 50),
-    "area": (5_000, 1_000),
-    "smoothness": (0.5, 0.1),
-    "compactness": (2, 0.5),
-    "concavity": (2, 0.5),
-    "concave points": (0.5, 0.1),
-    "symmetry": (1, 0.2),
+    "radius": (50, 5), "texture": (60, 10), "perimeter": (300, 50), "area": (5_000, 1_000), "smoothness": (0.5, 0.1),
+    "compactness": (2, 0.5), "concavity": (2, 0.5), "concave points": (0.5, 0.1), "symmetry": (1, 0.2),
     "fractal dimension": (0.5, 0.1),
-}
+}  # fmt: skip
 """Upper bounds of a feature of cell nuclei (mean and worst) and of its standard error; all are positive."""
 
 
-def wine() -> Made:
-    """178 × 13."""
-    data = dpm.datasets.wine()
-    return data.frame, data.schema
+def bundled(load: Callable[..., Dataset], **options: bool) -> Callable[[], Made]:
+    """A table of the library."""
 
+    def make() -> Made:
+        data = load(**options)
+        return data.frame, data.schema
 
-def wine_with_cultivar() -> Made:
-    """178 × 16: three of them a category."""
-    data = dpm.datasets.wine(cultivar=True)
-    return data.frame, data.schema
-
-
-def airfoil() -> Made:
-    """1,503 × 6."""
-    data = dpm.datasets.airfoil()
-    return data.frame, data.schema
+    return make
 
 
 def diabetes() -> Made:
@@ -52,20 +39,12 @@ def diabetes() -> Made:
 
     frame = datasets.load_diabetes(as_frame=True, scaled=False).frame.astype(float)
     frame["sex"] = frame["sex"] == 2
-    schema = dpm.Schema(
-        dpm.Numeric("age", 0, 100),
-        dpm.Boolean("sex"),
-        dpm.Numeric("bmi", 10, 60),
-        dpm.Numeric("bp", 40, 200),
-        dpm.Numeric("s1", 50, 500),
-        dpm.Numeric("s2", 0, 400),
-        dpm.Numeric("s3", 0, 150),
-        dpm.Numeric("s4", 0, 20),
-        dpm.Numeric("s5", 2, 8),
-        dpm.Numeric("s6", 40, 400),
-        dpm.Numeric("target", 0, 400),
-    )
-    return frame, schema
+    bounds = {
+        "bmi": (10, 60), "bp": (40, 200), "s1": (50, 500), "s2": (0, 400), "s3": (0, 150), "s4": (0, 20), "s5": (2, 8),
+        "s6": (40, 400), "target": (0, 400),
+    }  # fmt: skip
+    numbers = (dpm.Numeric(name, *public) for name, public in bounds.items())
+    return frame, dpm.Schema(dpm.Numeric("age", 0, 100), dpm.Boolean("sex"), *numbers)
 
 
 def breast_cancer() -> Made:
@@ -89,16 +68,11 @@ def iris() -> Made:
     from sklearn import datasets
 
     bunch = datasets.load_iris(as_frame=True)
-    frame = bunch.data.set_axis(["sepal_length", "sepal_width", "petal_length", "petal_width"], axis=1)
+    widest = {"sepal_length": 10, "sepal_width": 10, "petal_length": 10, "petal_width": 5}
+    frame = bunch.data.set_axis(list(widest), axis=1)
     frame["species"] = [str(bunch.target_names[code]) for code in bunch.target]
-    schema = dpm.Schema(
-        dpm.Numeric("sepal_length", 0, 10),
-        dpm.Numeric("sepal_width", 0, 10),
-        dpm.Numeric("petal_length", 0, 10),
-        dpm.Numeric("petal_width", 0, 5),
-        dpm.Categorical("species", ("setosa", "versicolor", "virginica")),
-    )
-    return frame, schema
+    species = dpm.Categorical("species", ("setosa", "versicolor", "virginica"))
+    return frame, dpm.Schema(*(dpm.Numeric(name, 0, most) for name, most in widest.items()), species)
 
 
 def digits() -> Made:
@@ -131,9 +105,9 @@ def popres() -> Made:
 
 
 MEASUREMENTS = (
-    Entry("wine", "design", "measurements", True, wine, "proline"),
-    Entry("wine-cultivar", "design", "measurements", True, wine_with_cultivar, "proline"),
-    Entry("airfoil", "design", "measurements", True, airfoil, "sound_pressure_level"),
+    Entry("wine", "design", "measurements", True, bundled(dpm.datasets.wine), "proline"),
+    Entry("wine-cultivar", "design", "measurements", True, bundled(dpm.datasets.wine, cultivar=True), "proline"),
+    Entry("airfoil", "design", "measurements", True, bundled(dpm.datasets.airfoil), "sound_pressure_level"),
     Entry("diabetes", "design", "measurements", True, diabetes, "target"),
     Entry("breast-cancer", "design", "measurements", True, breast_cancer, "benign"),
     Entry("china-pixels", "design", "measurements", True, lambda: pixels("china.jpg"), "blue"),
@@ -149,20 +123,11 @@ MEASUREMENTS = (
 SMALL = 2_000
 
 
-def adult() -> Made:
-    """45,222 × 106: numbers, eight categories, a Boolean."""
-    data = dpm.datasets.adult()
-    return data.frame, data.schema
-
-
 def numbers() -> Made:
     """45,222 × 7: numbers and the Boolean."""
-    return part(dpm.datasets.adult(), dpm.Numeric, dpm.Boolean)
-
-
-def levels() -> Made:
-    """15,060 × 99: the eight categories of the test rows."""
-    return part(dpm.datasets.adult("test"), dpm.Categorical)
+    data = dpm.datasets.adult()
+    columns = [column for column in data.schema.columns if isinstance(column, dpm.Numeric | dpm.Boolean)]
+    return data.frame.select([column.name for column in columns]), dpm.Schema(*columns)
 
 
 def sample() -> Made:
@@ -172,16 +137,9 @@ def sample() -> Made:
     return data.frame.take(pa.array(np.sort(drawn))), data.schema
 
 
-def part(data: Dataset, *kinds: type) -> Made:
-    """The columns of those kinds."""
-    columns = [column for column in data.schema.columns if isinstance(column, kinds)]
-    return data.frame.select([column.name for column in columns]), dpm.Schema(*columns)
-
-
 CENSUS = (
-    Entry("adult", "design", "census", True, adult, "income"),
+    Entry("adult", "design", "census", True, bundled(dpm.datasets.adult), "income"),
     Entry("adult-numbers", "design", "census", True, numbers, "income"),
-    Entry("adult-categories", "design", "census", True, levels, None),
     Entry("adult-2000", "design", "census", True, sample, "income"),
 )
 
