@@ -1,4 +1,4 @@
-"""Run every benchmark in turn, `python -m benchmarks`, or some of them, `python -m benchmarks speed.kernel papers.amin`."""
+"""Run every benchmark in turn, `python -m benchmarks`, or some of them, `python -m benchmarks speed.releases papers.amin`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ NOT_BENCHMARKS = (
     "practice.survey_weights",  # hours; goes on where it stopped
     "practice.tables",
     "speed.parquet_memory",
+    "speed.timing",
 )
 """What benchmarks import or start, what writes a page without measuring, what ``make`` has a target of its own for."""
 

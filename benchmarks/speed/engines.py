@@ -1,10 +1,7 @@
-"""
-Time of a pass on Dask and on Spark, relative to a local pass over the same Parquet files; and what a user would write instead.
+"""Time of a pass on Dask and on Spark, relative to a local pass over the same Parquet files; and what a user would write instead.
 
-``python -m benchmarks.speed.engines`` [--rows 10000000] [--columns 50] [--repeats 3]
-
-It prints the tables of docs/evidence/scale.md, in about ten minutes where the machine does nothing else. Files of float64
-columns, 2^18 rows each, are written in a temporary folder. In one run, on the same two cores:
+``python -m benchmarks.speed.engines`` prints the tables of docs/evidence/scale.md, in about ten minutes where the machine does
+nothing else. Files of float64 columns, 2^18 rows each, are written in a temporary folder. In one run, on the same two cores:
 
 - ``local``: ``Rows.of(folder).moments()`` in two threads;
 - Dask, on a cluster of two processes of one thread: of ``EngineFiles(folder, "dask")``, of ``dask.dataframe.read_parquet``, of
@@ -18,11 +15,8 @@ less), and the memory of the workers with all the files and with a quarter of th
 
 from __future__ import annotations
 
-import argparse
 import os
-import platform
 import resource
-import statistics
 import sys
 import tempfile
 import threading
@@ -37,24 +31,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpmoments as dpm
+from benchmarks.speed.timing import least_and_middle, peak_kilobytes, processor
 from dpmoments.rows.rows import Rows
 
-ROWS_PER_FILE = 1 << 18
+N_ROWS, ROWS_PER_FILE, N_COLUMNS, REPEATS = 10_000_000, 1 << 18, 50, 3
+NAMES = [f"x{number}" for number in range(N_COLUMNS)]
+SCHEMA = dpm.Schema(*(dpm.Numeric(name, -3, 3) for name in NAMES))
 USED: dict[int, int] = {}
 OURS: set[int] = set()
 """Ticks of every process seen, and which of them this one started."""
 
 
-def write_files(folder: Path, n_rows: int, names: list[str]) -> None:
+def write_files(folder: Path) -> None:
     """Normal columns; a few cells are beyond the bounds."""
     rng = np.random.default_rng(0)
-    for number, start in enumerate(range(0, n_rows, ROWS_PER_FILE)):
-        size = min(ROWS_PER_FILE, n_rows - start)
-        columns = {name: rng.normal(size=size) for name in names}
+    for number, start in enumerate(range(0, N_ROWS, ROWS_PER_FILE)):
+        size = min(ROWS_PER_FILE, N_ROWS - start)
+        columns = {name: rng.normal(size=size) for name in NAMES}
         pq.write_table(pa.table(columns), folder / f"{number:05}.parquet", use_dictionary=False)
 
 
-def compare(name: str, step: Callable[[], Any], local: Callable[[], Any], repeats: int) -> None:
+def compare(name: str, step: Callable[[], Any], local: Callable[[], Any], repeats: int = REPEATS) -> None:
     """One line of the result: each run has a local pass just before it, so that both meet the same load."""
     step()
     found = []
@@ -62,8 +59,7 @@ def compare(name: str, step: Callable[[], Any], local: Callable[[], Any], repeat
         before = cost_of(local)
         cost = cost_of(step)
         found.append((cost[0], cost[0] / before[0], cost[1] / before[1]))
-    columns = list(zip(*found, strict=True))
-    shown = [f"{min(column):.2f}, {statistics.median(column):.2f}" for column in columns]
+    shown = [least_and_middle(list(column)) for column in zip(*found, strict=True)]
     print(f"| {name} | {' | '.join(shown)} |", flush=True)
 
 
@@ -121,65 +117,53 @@ class Watched:
             self.peak = max([self.peak, *workers_of_spark()])
 
 
-def peak_of_process() -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-
-
 COMPARISON = "x0 > -1e300"
 QUERY = "x0 > -1e300 or x1 > -1e300"
 """Filters that keep every row: one that is applied as files are read, and one that the engine applies."""
 
 
-def measure_dask(folder: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int) -> None:
+CLUSTER: dict[str, Any] = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+
+
+def compare_all(engine: str, reader: str, tables: tuple[Any, ...], local: Rows) -> None:
+    """Passes over files, over a frame of them, over that frame after a comparison, and over it after another filter."""
+    names = (
+        "`EngineFiles`",
+        f"frame of `{reader}`",
+        "that frame after a comparison",
+        "that frame after another filter",
+    )
+    expected = local.moments()
+    for name, data, repeats in zip(names, tables, (REPEATS, REPEATS, REPEATS, 2), strict=True):
+        rows = Rows.of(data, SCHEMA)
+        assert rows.moments() == expected
+        compare(f"{engine}, {name}", rows.moments, local.moments, repeats)
+
+
+def measure_dask(folder: Path, local: Rows) -> None:
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
     with LocalCluster(**CLUSTER) as cluster, Client(cluster):
         frame = dd.read_parquet(folder)
-        filtered = filtered_by_dask(folder)
-        for name, data, most in (
-            ("Dask, `EngineFiles`", dpm.EngineFiles(folder, "dask"), repeats),
-            ("Dask, frame of `read_parquet`", frame, repeats),
-            ("Dask, that frame after a comparison", filtered["comparison"], repeats),
-            ("Dask, that frame after another filter", filtered["filter"], min(repeats, 2)),
-        ):
-            rows = Rows.of(data, schema)
-            assert rows.moments() == expected
-            compare(name, rows.moments, local, most)
+        filtered = frame[frame.x0 > -1e300], frame.query(QUERY)
+        compare_all("Dask", "read_parquet", (dpm.EngineFiles(folder, "dask"), frame, *filtered), local)
         array = frame.to_dask_array(lengths=True)
-        compare("Dask, `x.T @ x` of the array of that frame", lambda: (array.T @ array).compute(), local, repeats)
+        compare("Dask, `x.T @ x` of the array of that frame", lambda: (array.T @ array).compute(), local.moments)
 
 
-def filtered_by_dask(folder: Path) -> dict[str, Any]:
-    """Frames of all rows after a comparison, which is applied as files are read, and after another filter."""
-    import dask.dataframe as dd
-
-    frame = dd.read_parquet(folder)
-    return {"comparison": frame[frame.x0 > -1e300], "filter": frame.query(QUERY)}
-
-
-def filtered_by_spark(spark: Any, folder: Path) -> dict[str, Any]:
-    """As :func:`filtered_by_dask`."""
-    frame = spark.read.parquet(str(folder))
-    return {"comparison": frame.filter(COMPARISON), "filter": frame.filter(QUERY)}
-
-
-CLUSTER: dict[str, Any] = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0")
-
-
-def memory_of_dask(folders: dict[str, Path], schema: dpm.Schema) -> None:
+def memory_of_dask(folders: tuple[Path, Path]) -> None:
     """Peak of the larger of two workers, new for every measurement."""
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
     for kind in ("`EngineFiles`", "frame after another filter"):
         shown = []
-        for folder in folders.values():
+        for folder in folders:
             with LocalCluster(**CLUSTER) as cluster, Client(cluster) as client:
                 data = dpm.EngineFiles(folder, "dask") if "Engine" in kind else dd.read_parquet(folder).query(QUERY)
-                Rows.of(data, schema).moments()
-                shown.append(f"{max(client.run(peak_of_process).values()) / 1e6:.0f} MB")
+                Rows.of(data, SCHEMA).moments()
+                shown.append(f"{1024 * max(client.run(peak_kilobytes).values()) / 1e6:.0f} MB")
         print(f"| Dask, {kind} | {' | '.join(shown)} |", flush=True)
 
 
@@ -197,79 +181,56 @@ def session_of_spark() -> Any:
     return spark
 
 
-def measure_spark(
-    spark: Any, folder: Path, schema: dpm.Schema, expected: Any, local: Callable[[], Any], repeats: int
-) -> None:
+def measure_spark(spark: Any, folder: Path, local: Rows) -> None:
     """Passes in a session that has started."""
     from pyspark.ml.feature import VectorAssembler
     from pyspark.mllib.linalg.distributed import RowMatrix
     from pyspark.mllib.util import MLUtils
 
-    frame, filtered = spark.read.parquet(str(folder)), filtered_by_spark(spark, folder)
-    for name, data, most in (
-        ("Spark, `EngineFiles`", dpm.EngineFiles(folder, "spark"), repeats),
-        ("Spark, frame of `read.parquet`", frame, repeats),
-        ("Spark, that frame after a comparison", filtered["comparison"], repeats),
-        ("Spark, that frame after another filter", filtered["filter"], min(repeats, 2)),
-    ):
-        rows = Rows.of(data, schema)
-        assert rows.moments() == expected
-        compare(name, rows.moments, local, most)
-    vectors = VectorAssembler(inputCols=list(schema.names), outputCol="row").transform(frame).select("row")
+    frame = spark.read.parquet(str(folder))
+    filtered = frame.filter(COMPARISON), frame.filter(QUERY)
+    compare_all("Spark", "read.parquet", (dpm.EngineFiles(folder, "spark"), frame, *filtered), local)
+    vectors = VectorAssembler(inputCols=NAMES, outputCol="row").transform(frame).select("row")
     matrix = RowMatrix(MLUtils.convertVectorColumnsFromML(vectors, "row"))
     name = "Spark, `RowMatrix.computeGramianMatrix` of that frame"
-    compare(name, matrix.computeGramianMatrix, local, min(repeats, 2))
+    compare(name, matrix.computeGramianMatrix, local.moments, 2)
 
 
-def memory_of_spark(spark: Any, folders: dict[str, Path], schema: dpm.Schema) -> None:
+def memory_of_spark(spark: Any, folders: tuple[Path, Path]) -> None:
     """Largest of the Python workers seen, which earlier passes have used."""
     for kind in ("`EngineFiles`", "frame after another filter"):
         shown = []
-        for folder in folders.values():
+        for folder in folders:
             data = (
                 dpm.EngineFiles(folder, "spark") if "Engine" in kind else spark.read.parquet(str(folder)).filter(QUERY)
             )
             with Watched() as watched:
-                Rows.of(data, schema).moments()
+                Rows.of(data, SCHEMA).moments()
             shown.append(f"{watched.peak / 1e6:.0f} MB")
         print(f"| Spark's Python worker, {kind} | {' | '.join(shown)} |", flush=True)
 
 
 def main() -> None:
     """Write the files, and measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--columns", type=int, default=50)
-    parser.add_argument("--repeats", type=int, default=3)
-    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    names = [f"x{number}" for number in range(arguments.columns)]
-    schema = dpm.Schema(*(dpm.Numeric(name, -3, 3) for name in names))
     with tempfile.TemporaryDirectory() as temporary:
         folder, part = Path(temporary) / "all", Path(temporary) / "part"
         folder.mkdir()
         part.mkdir()
-        write_files(folder, arguments.rows, names)
+        write_files(folder)
         for file in sorted(folder.iterdir())[::4]:
             (part / file.name).hardlink_to(file)
-        load = os.getloadavg()[0]
-        processors = (line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
-        processor = next(processors, platform.machine()).split(": ")[-1]
-        print(
-            f"{arguments.rows:,} x {arguments.columns}; {processor}, {os.cpu_count()} cores, load before {load:.1f}\n"
-        )
-        rows = Rows.of(folder, schema, threads=2)
-        expected = rows.moments()
+        print(f"{N_ROWS:,} x {N_COLUMNS}; {processor()}, load before {os.getloadavg()[0]:.1f}\n")
+        local = Rows.of(folder, SCHEMA, threads=2)
         print("| | seconds | by the clock, × local pass | processor time, × local pass |\n| --- | --- | --- | --- |")
-        compare("local pass over the files, 2 threads", rows.moments, rows.moments, arguments.repeats)
-        measure_dask(folder, schema, expected, rows.moments, arguments.repeats)
+        compare("local pass over the files, 2 threads", local.moments, local.moments)
+        measure_dask(folder, local)
         spark = session_of_spark()
-        measure_spark(spark, folder, schema, expected, rows.moments, arguments.repeats)
+        measure_spark(spark, folder, local)
         print("\n| memory of a worker | a quarter of the rows | all |\n| --- | --- | --- |")
-        folders = {"a quarter": part, "all": folder}
-        memory_of_spark(spark, folders, schema)
+        memory_of_spark(spark, (part, folder))
         spark.stop()
-        memory_of_dask(folders, schema)
+        memory_of_dask((part, folder))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import time
 from pathlib import Path
 
 import numpy as np
@@ -64,27 +63,19 @@ def write_table(path: Path, n_rows: int, row_group: int) -> None:
     writer.close()
 
 
-def run(job: str, path: str, n_rows: int, row_group: int) -> dict[str, float]:
-    """One job in this process: its seconds, and the peak of the process in MB."""
-    start = time.perf_counter()
-    if job == "write":
-        write_table(Path(path), n_rows, row_group)
-    if job == "release":
-        dpm.release(path, SCHEMA, epsilon=1.0)
-    if job == "whole":
-        dpm.release(pq.read_table(path), SCHEMA, epsilon=1.0)
-    seconds = time.perf_counter() - start
-    return {"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--job", choices=["write", "release", "whole"], required=True)
     parser.add_argument("--path", required=True)
     parser.add_argument("--rows", type=int, default=0)
     parser.add_argument("--row-group", type=int, default=0)
     options = parser.parse_args()
-    print(json.dumps(run(options.job, options.path, options.rows, options.row_group)))
+    if options.job == "write":
+        write_table(Path(options.path), options.rows, options.row_group)
+    else:
+        table = options.path if options.job == "release" else pq.read_table(options.path)
+        dpm.release(table, SCHEMA, epsilon=1.0)
+    print(json.dumps({"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
 if __name__ == "__main__":
