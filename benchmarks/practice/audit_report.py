@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -94,8 +94,13 @@ def level_of_a_line() -> float:
     return 1.0 - (1.0 - CONFIDENCE) / (len(audit_plan()[0]) + len(FAULTS))
 
 
-def line(cells: Iterable[str]) -> str:
+def line(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def head(*words: str) -> list[str]:
+    measured = ("exact ε", "measured ε", "worst pair, and the event on it", "runs a table", "processor seconds")
+    return [line(*words, *measured), line(*["---"] * (len(words) + len(measured)))]
 
 
 def budget_words(result: AuditResult) -> str:
@@ -109,45 +114,28 @@ def epsilon_words(epsilon: float | None) -> str:
     return "∞" if math.isinf(epsilon) else f"{epsilon:.3f}"
 
 
-def measured_words(result: AuditResult) -> str:
-    return epsilon_words(None if result.measured is None else result.measured.epsilon)
+def measured_cells(result: AuditResult) -> list[str]:
+    """The last cells of a line."""
+    return [
+        epsilon_words(result.exact),
+        epsilon_words(None if result.measured is None else result.measured.epsilon),
+        f"{result.pair}: {result.event}" if result.lower_bound else "–",
+        f"{result.draws:,}",
+        f"{result.seconds:.1f}",
+    ]
 
 
 def mechanism_line(result: AuditResult) -> str:
-    return line(
-        (
-            f"`{result.mechanism}`",
-            "count, mean, second moment" if result.mean else "second moment",
-            f"`{result.neighbors}`",
-            budget_words(result),
-            f"{result.stated_epsilon:.3f}",
-            f"{'**EXCEEDED** ' if result.exceeded else ''}{result.lower_bound:.3f}",
-            epsilon_words(result.exact),
-            measured_words(result),
-            f"{result.pair}: {result.event}" if result.lower_bound else "–",
-            f"{result.draws:,}",
-            f"{result.seconds:.1f}",
-        )
-    )
+    releases = "count, mean, second moment" if result.mean else "second moment"
+    at_least = f"{'**EXCEEDED** ' if result.exceeded else ''}{result.lower_bound:.3f}"
+    about = (f"`{result.mechanism}`", releases, f"`{result.neighbors}`", budget_words(result))
+    return line(*about, f"{result.stated_epsilon:.3f}", at_least, *measured_cells(result))
 
 
 def fault_line(fault: Fault, result: AuditResult) -> str:
-    return line(
-        (
-            fault.words,
-            f"`{result.neighbors}`",
-            budget_words(result),
-            f"{result.stated_epsilon:.3f}",
-            epsilon_words(fault.actual),
-            "**MISSED**" if not result.exceeded else f"by {fault.seen_by}",
-            f"{result.lower_bound:.3f}",
-            epsilon_words(result.exact),
-            measured_words(result),
-            f"{result.pair}: {result.event}" if result.lower_bound else "–",
-            f"{result.draws:,}",
-            f"{result.seconds:.1f}",
-        )
-    )
+    found = f"by {fault.seen_by}" if result.exceeded else "**MISSED**"
+    about = (fault.words, f"`{result.neighbors}`", budget_words(result), f"{result.stated_epsilon:.3f}")
+    return line(*about, epsilon_words(fault.actual), found, f"{result.lower_bound:.3f}", *measured_cells(result))
 
 
 def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds: float) -> str:
@@ -164,22 +152,7 @@ def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds:
         "",
         "## Mechanisms",
         "",
-        line(
-            (
-                "mechanism",
-                "releases",
-                "neighbors",
-                "budget",
-                "stated ε",
-                "ε at least",
-                "exact ε",
-                "measured ε",
-                "worst pair, and the event on it",
-                "runs a table",
-                "processor seconds",
-            )
-        ),
-        line(["---"] * 11),
+        *head("mechanism", "releases", "neighbors", "budget", "stated ε", "ε at least"),
         *map(mechanism_line, results),
         "",
         "## Planted faults",
@@ -187,24 +160,8 @@ def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds:
         "Mechanisms made to spend more than they state (`tests/contracts/faulty_mechanisms.py`). *Actual ε* is what they",
         "spend on the worst pair, in closed form or as a bound from above.",
         "",
-        line(
-            (
-                "fault",
-                "neighbors",
-                "budget",
-                "stated ε",
-                "actual ε",
-                "found",
-                "ε at least",
-                "exact ε",
-                "measured ε",
-                "worst pair, and the event on it",
-                "runs a table",
-                "processor seconds",
-            )
-        ),
-        line(["---"] * 12),
-        *(fault_line(fault, result) for fault, result in zip(FAULTS, faults, strict=True)),
+        *head("fault", "neighbors", "budget", "stated ε", "actual ε", "found", "ε at least"),
+        *map(fault_line, FAULTS, faults),
     ]
     return "\n".join(lines) + "\n"
 

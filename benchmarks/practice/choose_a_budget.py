@@ -41,25 +41,15 @@ DEVIATIONS_IN_BOUNDS = 6.0
 Lines = Iterator[str]
 
 
-def schema_of(n_columns: int) -> dpm.Schema:
-    return dpm.Schema(*(dpm.Numeric(f"x{place}", 0.0, 1.0) for place in range(n_columns)))
-
-
 def forecast_errors(n_rows: int, n_columns: int, mechanism: str, **budget: float) -> tuple[float, float]:
     """Standard error of a mean in standard deviations of its column, and of a correlation, by ``dpm.forecast``."""
-    schema = schema_of(n_columns)
-    spreads = {name: (high - low) / DEVIATIONS_IN_BOUNDS for name, low, high in _ends(schema)}
-    middles = {name: (low + high) / 2.0 for name, low, high in _ends(schema)}
-    options: dict[str, Any] = dict(typical_sd=spreads, typical_mean=middles, neighbors="add_remove")
+    schema = dpm.Schema(*(dpm.Numeric(f"x{place}", 0.0, 1.0) for place in range(n_columns)))
+    spreads = dict.fromkeys(schema.feature_names, 1.0 / DEVIATIONS_IN_BOUNDS)
+    options: dict[str, Any] = dict(typical_sd=spreads, typical_mean=dict.fromkeys(spreads, 0.5), neighbors="add_remove")
     row = dpm.forecast(schema, n_rows=n_rows, mechanism=mechanism, **options, **budget)[mechanism]
     assert row.mean_error is not None
     assert row.correlation_error is not None
     return row.mean_error, row.correlation_error
-
-
-def _ends(schema: dpm.Schema) -> list[tuple[str, float, float]]:
-    """Names and bounds of the columns."""
-    return list(zip(schema.feature_names, *(ends.tolist() for ends in schema.feature_bounds), strict=True))
 
 
 def curve(delta: Callable[[float], float], cost: PrivacyBudget) -> RunCurve:
@@ -97,39 +87,19 @@ def power() -> Lines:
 
 PRACTICE: tuple[tuple[str, str, PrivacyBudget, str], ...] = (
     ("Microsoft, broadband coverage, 2021", "one count of many", PrivacyBudget.pure(0.1), "broadband_coverage"),
-    (
-        "Wikimedia, current page views, 2023",
-        "a device's day, ten pages at most",
-        PrivacyBudget.zcdp(0.015),
-        "wikimedia_current_usage_data",
-    ),
-    (
-        "Wikimedia, historical page views, 2023",
-        "30 (before 2017: 300) page views a day",
-        PrivacyBudget.pure(1.0),
-        "wikimedia_historical_usage_data",
-    ),
+    ("Wikimedia, current page views, 2023", "a device's day, ten pages at most", PrivacyBudget.zcdp(0.015),
+     "wikimedia_current_usage_data"),
+    ("Wikimedia, historical page views, 2023", "30 (before 2017: 300) page views a day", PrivacyBudget.pure(1.0),
+     "wikimedia_historical_usage_data"),
     ("Google, community mobility, 2020", "a user's day", PrivacyBudget.pure(2.64), "google_mobility"),
-    (
-        "Apple, popular emojis, 2017",
-        "one emoji typed; each phone adds noise itself",
-        PrivacyBudget.pure(4.0),
-        "apple_popular_emojis",
-    ),
-    (
-        "LinkedIn, hiring reports, 2020",
-        "one hiring, a month",
-        PrivacyBudget.approximate(4.8, 4e-10),
-        "linkedin_hiring_reports",
-    ),
+    ("Apple, popular emojis, 2017", "one emoji typed; each phone adds noise itself", PrivacyBudget.pure(4.0),
+     "apple_popular_emojis"),
+    ("LinkedIn, hiring reports, 2020", "one hiring, a month", PrivacyBudget.approximate(4.8, 4e-10),
+     "linkedin_hiring_reports"),
     ("Israel, live births of 2014, 2024", "a birth", PrivacyBudget.pure(9.98), "birth_dataset"),
-    (
-        "US Census, redistricting 2020, persons, 2021",
-        "a person, replace-one",
-        PrivacyBudget.zcdp(2.56),
-        "census_redistricting_data",
-    ),
-)
+    ("US Census, redistricting 2020, persons, 2021", "a person, replace-one", PrivacyBudget.zcdp(2.56),
+     "census_redistricting_data"),
+)  # fmt: skip
 """Curator and product, unit, budget, and the entry of the public registry of deployments that says so."""
 
 

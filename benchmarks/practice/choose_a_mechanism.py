@@ -1,11 +1,11 @@
 """When each mechanism wins, by the forecast alone: `python -m benchmarks.practice.choose_a_mechanism` (a minute; reads no data).
 
-Writes the pictures and the table of docs/evidence/every-mechanism.md.
+Writes the picture and the tables of docs/evidence/every-mechanism.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,12 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 
 PAGE = EVIDENCE / "every-mechanism.md"
-IMAGES = EVIDENCE / "images"
 FEATURES = (3, 10, 50)
 ROWS = (100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 BUDGETS: Mapping[str, dict[str, float]] = {
     "pure, ε = 1": {"epsilon": 1.0},
     "ε = 1, δ = 1e-9": {"epsilon": 1.0, "delta": 1e-9},
 }
-SPREADS = (0.4, 0.29, 0.2, 0.1, 0.05, 0.02, 0.01)
-"""Standard deviations as shares of the range; 0.29 is a uniform column's, which fills its bounds."""
 NEEDS_NO_BOUNDS = ("coinpress", "private-preconditioning", "log-scale-histogram")
 LOOKS: Mapping[str, tuple[str, str, str]] = {
     "standardized": ("#0072B2", "o", "-"),
@@ -47,29 +44,14 @@ Errors = dict[str, list[float]]
 """Errors by mechanism, one for each point."""
 
 
-def schema_of(n_features: int) -> dpm.Schema:
-    return dpm.Schema(*(dpm.Numeric(f"x{place}", 0, 1) for place in range(n_features)))
-
-
 def errors_by_rows(n_features: int, budget: dict[str, float]) -> Errors:
     """Expected error of correlations, by mechanism, at every number of rows; NaN where it cannot run."""
     found: Errors = {}
+    schema = dpm.Schema(*(dpm.Numeric(f"x{place}", 0, 1) for place in range(n_features)))
     for place, n_rows in enumerate(ROWS):
-        for row in dpm.forecast(schema_of(n_features), n_rows=n_rows, **budget).rows:
+        for row in dpm.forecast(schema, n_rows=n_rows, **budget).rows:
             if row.mechanism != "auto" and row.mechanism not in NEEDS_NO_BOUNDS and row.correlation_error is not None:
                 found.setdefault(row.mechanism, [float("nan")] * len(ROWS))[place] = row.correlation_error
-    return found
-
-
-def noise_by_spread(n_features: int, budget: dict[str, float], mechanisms: Sequence[str]) -> Errors:
-    """Noise on a typical correlation at 20,000 rows, by how much of the bounds the rows fill."""
-    found: Errors = {name: [] for name in mechanisms}
-    schema = schema_of(n_features)
-    for spread in SPREADS:
-        table = dpm.forecast(schema, n_rows=20_000, typical_sd=dict.fromkeys(schema.feature_names, spread), **budget)
-        for row in table.rows:
-            if row.mechanism in found:
-                found[row.mechanism].append(float("nan") if row.correlation_error is None else row.correlation_error)
     return found
 
 
@@ -100,23 +82,6 @@ def draw_by_rows(found: Mapping[tuple[str, int], Errors], path: Path) -> None:
     names = [name for name in LOOKS if any(name in errors for errors in found.values())]
     handles = [plt.Line2D([], [], linewidth=1.4, label=name, **style(name)) for name in names]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
-    figure.savefig(path, dpi=90)
-    plt.close(figure)
-
-
-def draw_by_spread(found: Mapping[str, Errors], path: Path) -> None:
-    """A panel for each budget: noise on a correlation over the share of the bounds that rows fill."""
-    figure, panels = plt.subplots(1, len(found), figsize=(9, 3.6), sharey=True, layout="constrained")
-    for panel, (budget, errors) in zip(panels, found.items(), strict=True):
-        for name, noise in errors.items():
-            panel.loglog(SPREADS, noise, label=name, **style(name))
-        panel.axhline(1.0, color="0.6", linewidth=0.8, linestyle="--")
-        panel.invert_xaxis()
-        panel.set_title(f"{budget}, 10 columns, 20,000 rows", fontsize=10)
-        panel.set_xlabel("standard deviation / range (looser bounds →)")
-        panel.grid(color="0.92")
-        panel.legend(frameon=False)
-    panels[0].set_ylabel("noise on a correlation")
     figure.savefig(path, dpi=90)
     plt.close(figure)
 
@@ -169,25 +134,9 @@ def table_of_questions() -> list[str]:
 
 def main() -> None:
     by_rows = {(name, d): errors_by_rows(d, budget) for name, budget in BUDGETS.items() for d in FEATURES}
-    draw_by_rows(by_rows, IMAGES / "mechanisms-by-rows.png")
+    draw_by_rows(by_rows, EVIDENCE / "images" / "mechanisms-by-rows.png")
     write_part(PAGE, "winners", table_of_winners(by_rows))
     write_part(PAGE, "questions", table_of_questions())
-    additive = {"pure, ε = 1": "matrix-laplace", "ε = 1, δ = 1e-9": "gaussian"}
-    by_spread = {
-        name: noise_by_spread(10, budget, ("standardized", additive[name])) for name, budget in BUDGETS.items()
-    }
-    draw_by_spread(by_spread, IMAGES / "mechanisms-by-spread.png")
-    lines = [
-        "| budget | sd / range | `standardized` | noise for the longest row | ratio |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    ]
-    for name, errors in by_spread.items():
-        ball, public = errors["standardized"], errors[additive[name]]
-        lines += [
-            f"| {name} | {spread:g} | ± {found:.2g} | `{additive[name]}` ± {against:.2g} | {found / against:.2f} |"
-            for spread, found, against in zip(SPREADS, ball, public, strict=True)
-        ]
-    write_part(PAGE, "spreads", lines)
 
 
 if __name__ == "__main__":
