@@ -20,7 +20,7 @@ NOT_BENCHMARKS = (
     "peers.six_tables",  # hours, by its own command
     "peers.synthesizers",
     "practice.comparison",
-    "practice.survey_weights",  # hours; goes on where it stopped
+    "practice.survey_weights",  # hours
     "practice.tables",
     "speed.parquet_memory",
     "speed.timing",

@@ -1,25 +1,18 @@
 """Every mechanism that can serve, on the tables and budgets of Amin et al. (2019), beside `auto`.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.papers.every_mechanism [--trials 40] [--tables "Wine;Airfoil"]
+    OMP_NUM_THREADS=1 python -m benchmarks.papers.every_mechanism
 
 Replace-one, second moment alone, rows of norm 1, ‖Ĝ − G‖_F/n, each mechanism with the repair that a release has by default.
 Above 50 features there are half as many trials, and fewer of what is slow there or passes over the rows in every trial (`FEWER`).
-Fixed seeds, each table summed once a lattice. Results are kept in a folder that git ignores, a file a table, so that a run that
-was broken off goes on; what another source of the library made is run anew. Writes the tables of
-docs/evidence/every-mechanism.md.
+Fixed seeds, each table summed once a lattice. Writes the tables of docs/evidence/every-mechanism.md.
 """
 
 from __future__ import annotations
 
-import argparse
-import hashlib
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,7 +31,7 @@ from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
 
 PAGE = EVIDENCE / "every-mechanism.md"
-FOLDER = Path(__file__).parent / "results"
+TRIALS = 40
 DELTAS = (0.0, 1e-16, 1e-10, 1e-3)
 FEWER: Mapping[str, tuple[int, int]] = {
     "iterative-eigenvectors": (10, 2),
@@ -111,8 +104,8 @@ def unit_table(name: str, rows: np.ndarray) -> Table:
     return Table(name, rows, dpm.Schema.unit_ball(rows.shape[1]), Neighbors.REPLACE_ONE, mean=False)
 
 
-def trials_of(mechanism: str, n_features: int, trials: int) -> int:
-    return min(trials, FEWER.get(mechanism, (trials, (trials + 1) // 2))[n_features > MANY_FEATURES])
+def trials_of(mechanism: str, n_features: int) -> int:
+    return FEWER.get(mechanism, (TRIALS, TRIALS // 2))[n_features > MANY_FEATURES]
 
 
 def budgets(mechanism: Mechanism) -> Iterator[PrivacyBudget]:
@@ -138,48 +131,22 @@ def errors(table: Table, plan: Plan, trials: int) -> np.ndarray:
     return np.array(found)
 
 
-def measure(name: str, make: Callable[[], np.ndarray], trials: int, folder: Path) -> list[Measured]:
-    """One table: what is in its file, and what was missing there."""
-    path = folder / f"{name.replace(' ', '-').replace(',', '').replace('=', '')}.json"
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    current = kept.get("source") == source_fingerprint()
-    found = [Measured(**one) for one in kept["measured"]] if current else []
-    table = unit_table(name, make())
-    d = table.rows.n_features
+def measure(name: str, table: Table) -> list[Measured]:
+    """Every mechanism at every budget that serves the table."""
+    found = []
     for mechanism in map(make_mechanism, MECHANISMS):
-        number, start = trials_of(mechanism.name, d, trials), time.perf_counter()
-        for budget in budgets(mechanism):
-            same = (mechanism.name, budget.epsilon, budget.delta)
-            if not number or any((one.mechanism, one.epsilon, one.delta) == same for one in found):
-                continue
+        trials, start = trials_of(mechanism.name, table.rows.n_features), time.perf_counter()
+        for budget in budgets(mechanism) if trials else ():
             try:
                 plan = table.plan(mechanism, budget)
             except ValueError:  # it does not serve the table, or not at this budget
                 continue
-            of_trials = errors(table, plan, number)
-            error = float(of_trials.std(ddof=1) / math.sqrt(number)) if number > 1 else math.nan
-            found.append(Measured(*same, float(of_trials.mean()), error, number, plan.mechanism.name))
-            write(path, found)
+            of_trials = errors(table, plan, trials)
+            error = float(of_trials.std(ddof=1) / math.sqrt(trials)) if trials > 1 else math.nan
+            about = mechanism.name, budget.epsilon, budget.delta
+            found.append(Measured(*about, float(of_trials.mean()), error, trials, plan.mechanism.name))
         print(f"{name}: {mechanism.name}, {time.perf_counter() - start:.1f} s", flush=True)
     return found
-
-
-@cache
-def source_fingerprint() -> str:
-    """Twelve hexadecimal digits that change with any line of the library's source."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(dpm.__file__).parent.rglob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
-
-
-def write(path: Path, found: Sequence[Measured]) -> None:
-    """All of a table, or what was there before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    content = {"source": source_fingerprint(), "measured": [asdict(one) for one in found]}
-    partial.write_text(json.dumps(content), encoding="utf-8")
-    partial.replace(path)
 
 
 def cells(found: Sequence[Measured]) -> list[Cell]:
@@ -232,36 +199,18 @@ def summary(by_table: Mapping[str, Sequence[Cell]]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--tables", help="names, with semicolons; the page is written when none is left out")
-    parser.add_argument("--folder", type=Path, default=FOLDER)
-    options = parser.parse_args()
-    wanted = None if options.tables is None else [name.strip() for name in options.tables.split(";")]
-    start, by_table = time.perf_counter(), {}
+    by_table = {}
     lines = [
         f"| table | mechanism | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |",
         "| --- | --- |" + " ---: |" * len(EPSILONS),
     ]
     for name, make in DATA:
-        if wanted is not None and name not in wanted:
-            continue
-        found = measure(name, make, options.trials, options.folder)
+        found = measure(name, unit_table(name, make()))
         by_table[name] = cells(found)
         lines += table_lines(name, found)
-    print("\n".join(summary(by_table)))
-    if wanted is None:
-        write_part(
-            PAGE,
-            "summary",
-            [
-                *summary(by_table),
-                "",
-                f"{options.trials} trials below {MANY_FEATURES} features and half as many above, where no number is named.",
-            ],
-        )
-        write_part(PAGE, "tables", lines)
-    print(f"{time.perf_counter() - start:.0f} s")
+    trials = f"{TRIALS} trials below {MANY_FEATURES} features and half as many above, where no number is named."
+    write_part(PAGE, "summary", [*summary(by_table), "", trials])
+    write_part(PAGE, "tables", lines)
 
 
 if __name__ == "__main__":

@@ -7,13 +7,11 @@ noise of the table are the truth. Only answers that are estimable count: those w
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,21 +30,16 @@ LARGEST = 30_000
 """Rows of a table; of a larger one every second is left out until it has no more."""
 KINDS = ("means", "differences", "correlations", "coefficients", "predictions", "robust", "related")
 """``robust`` and ``related`` are coefficients and correlations of releases with products."""
+RELEASES = 200
+Cell = tuple[str, float, float]
+"""Table, ε and δ."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What is asked of a table.
+    """What is asked of a table: differences of ``of`` between the levels of ``groups``, if it has them, and two regressions.
 
-    Attributes
-    ----------
-    groups, of : str
-        Differences of ``of`` between the levels of ``groups``; empty without such a column.
-    target : str
-    features : tuple of str
-        Of the regression.
-    robust : tuple of str
-        Features of the second one, for which the products are released.
+    Products are released for that of ``target`` on ``robust``.
     """
 
     groups: str
@@ -228,16 +221,16 @@ def truth(name: str) -> dict[str, np.ndarray]:
     return {kind: values[:, 0] for kind, values in result.items()}
 
 
-def measured(cell: tuple[str, float, float, int]) -> dict[str, tuple[int, int]]:
+def measured(cell: Cell) -> dict[str, tuple[int, int]]:
     """Return the numbers of estimable answers and of intervals that hold the truth, by kind."""
     warnings.simplefilter("ignore")
     for module in (group_means, confidence):  # p-values are found by bisection, and not asked for
         module.p_by_inversion = lambda _, shape: np.full(shape, np.nan)  # type: ignore[attr-defined]
-    name, epsilon, delta, replications = cell
+    name, epsilon, delta = cell
     rows, *schemas = table(name)
     mechanism = "gaussian" if delta else "auto"
     total = {kind: np.zeros(2, dtype=int) for kind in KINDS}
-    for seed in range(replications):
+    for seed in range(RELEASES):
         drawn = rows.take(pa.array(np.random.default_rng([seed, 9]).integers(0, len(rows), len(rows))))
         budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
         release, products = (dpm.release(drawn, each, insecure_seed=seed, threads=1, **budget) for each in schemas)
@@ -252,44 +245,29 @@ def measured(cell: tuple[str, float, float, int]) -> dict[str, tuple[int, int]]:
     return {kind: (int(counts[0]), int(counts[1])) for kind, counts in total.items()}
 
 
-def lines_of(found: dict[tuple[str, float, float, int], dict[str, tuple[int, int]]]) -> Iterator[str]:
+def lines_of(found: dict[Cell, dict[str, tuple[int, int]]]) -> Iterator[str]:
     yield f"| table | ε, δ | releases | {' | '.join(KINDS)} |"
     yield f"| --- | --- | ---: |{' ---: |' * len(KINDS)}"
-    for (name, epsilon, delta, replications), counts in found.items():
+    for (name, epsilon, delta), counts in found.items():
         cells = []
         for kind in KINDS:
             known, held = counts[kind]
-            asked = replications * len(truth(name).get(kind, ()))
+            asked = RELEASES * len(truth(name).get(kind, ()))
             cells.append(f"{held / known:.3f} ({known / asked:.2f})" if known else "–")
-        yield f"| {name} | {epsilon:g}, {delta:g} | {replications} | {' | '.join(cells)} |"
+        yield f"| {name} | {epsilon:g}, {delta:g} | {RELEASES} | {' | '.join(cells)} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replications", type=int, default=200)
-    parser.add_argument("--results", type=Path, default=Path("answers-coverage.jsonl"))
-    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument(
-        "--made", action="store_true", help="tables made for this, Adult and Airfoil, in place of the judge half's"
+        "--made", action="store_true", help="tables made for this, Adult and Airfoil, in place of real ones"
     )
-    options = parser.parse_args()
-    done = {}
-    if options.results.exists():
-        for line in options.results.read_text(encoding="utf-8").splitlines():
-            cell, counts = json.loads(line)
-            done[tuple(cell)] = counts
-    names = [name for name in TABLES if (name in FRESH or name == "airfoil") == options.made]
-    every = [(name, *budget) for name in names for budget in BUDGETS]
-    most = {cell: max((known[3] for known in done if known[:3] == cell), default=0) for cell in every}
-    cells = [(*cell, max(most[cell], options.replications)) for cell in every]
-    left = [cell for cell in cells if cell not in done]
-    with ProcessPoolExecutor(options.workers) as pool, options.results.open("a", encoding="utf-8") as file:
-        for cell, counts in zip(left, pool.map(measured, left), strict=True):
-            done[cell] = counts
-            file.write(json.dumps([cell, counts]) + "\n")
-            file.flush()
-            print(cell, counts, flush=True)
-    write_part(PAGE, "made" if options.made else "answers", lines_of({cell: done[cell] for cell in cells}))
+    of_made = parser.parse_args().made
+    names = [name for name in TABLES if (name in FRESH or name == "airfoil") == of_made]
+    cells = [(name, *budget) for name in names for budget in BUDGETS]
+    with ProcessPoolExecutor(2) as pool:
+        found = dict(zip(cells, pool.map(measured, cells), strict=True))
+    write_part(PAGE, "made" if of_made else "answers", lines_of(found))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Whether intervals and tests of releases hold: coverage of 95 % intervals, and rejections at 5 % where there is nothing.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.practice.comparisons [--replications 1000] [--resamples 300]
+    OMP_NUM_THREADS=1 python -m benchmarks.practice.comparisons [--anova 4000]
 
-Writes its parts of ``docs/evidence/regression-coverage.md``. Every replication draws a table anew and
-releases it.
+Writes its parts of ``docs/evidence/regression-coverage.md``. Every replication draws a table anew and releases it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import argparse
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -30,6 +29,7 @@ BUDGETS = [(epsilon, delta) for delta in (0.0, 1e-9) for epsilon in (0.3, 1.0, 3
 NEIGHBORS = ("add_remove", "replace_one")
 KINDS = ("means", "correlations", "partial correlations", "group means", "differences", "explained variances")
 TESTS = ("anova", "t-test", "chi-square")
+REPLICATIONS, RESAMPLES = 1000, 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,56 +235,36 @@ def rejections_by_anova(replications: int) -> float:
     return rejected / replications
 
 
-def page(rows: Iterable[tuple[str, str, Tally]]) -> tuple[list[str], list[str]]:
-    rows = list(rows)
-    coverage = [f"| table | budget | {' | '.join(KINDS)} |", f"| --- | --- |{' --- |' * len(KINDS)}"]
-    coverage += [
-        f"| {name} | {setting} | {' | '.join(tally.coverage(kind) for kind in KINDS)} |"
-        for name, setting, tally in rows
-    ]
-    rejections = [f"| table | budget | {' | '.join(TESTS)} |", f"| --- | --- |{' --- |' * len(TESTS)}"]
-    rejections += [
-        f"| {name} | {setting} | {' | '.join(f'{tally.rejected[test] / tally.runs:.3f}' for test in TESTS)} |"
-        for name, setting, tally in rows
-        if tally.rejected
-    ]
-    return coverage, rejections
-
-
 def main() -> None:
     """Measure every setting and write both tables; a budget under one relation here, under the other there."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--replications", type=int, default=1000, help="synthetic tables a setting")
-    parser.add_argument("--resamples", type=int, default=300, help="resampled tables a setting")
-    parser.add_argument(
-        "--anova", type=int, metavar="N", help="only print how often anova rejects in N tables of one setting"
-    )
-    parser.add_argument("--dry", action="store_true", help="print, and write nothing")
-    arguments = parser.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--anova", type=int, help="only print how often anova rejects in so many tables of one setting")
+    anova = parser.parse_args().anova
     warnings.simplefilter("ignore", dpm.ReleaseWarning)
     warnings.simplefilter("ignore", UserWarning)
-    if arguments.anova:
-        print(rejections_by_anova(arguments.anova))
+    if anova:
+        print(rejections_by_anova(anova))
         return
-    start, rows = time.monotonic(), []
+    start = time.monotonic()
+    coverage = [f"| table | budget | {' | '.join(KINDS)} |", f"| --- | --- |{' --- |' * len(KINDS)}"]
+    rejections = [f"| table | budget | {' | '.join(TESTS)} |", f"| --- | --- |{' --- |' * len(TESTS)}"]
     for population in (synthetic(3_000), *real_tables()):
         real = population.null is None
         for place, (epsilon, delta) in enumerate(BUDGETS):
-            neighbors = NEIGHBORS[
-                (place + place // 4 + real) % 2
-            ]  # each in half of the settings, at small and large budgets
-            words = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "") + f", {neighbors}"
-            runs = arguments.resamples if real else arguments.replications
+            # Each in half of the settings, at small and large budgets.
+            neighbors = NEIGHBORS[(place + place // 4 + real) % 2]
+            budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "") + f", {neighbors}"
+            runs = RESAMPLES if real else REPLICATIONS
             tally = measured(population, runs, place, epsilon=epsilon, delta=delta, neighbors=neighbors)
-            rows.append((population.name, words, tally))
-            print(population.name, words, {kind: tally.coverage(kind) for kind in KINDS}, tally.rejected, flush=True)
-    coverage, rejections = page(rows)
+            head = f"| {population.name} | {budget}"
+            coverage.append(f"{head} | {' | '.join(map(tally.coverage, KINDS))} |")
+            print(coverage[-1], flush=True)
+            if tally.rejected:
+                shares = " | ".join(f"{tally.rejected[test] / tally.runs:.3f}" for test in TESTS)
+                rejections.append(f"{head} | {shares} |")
     minutes = math.ceil((time.monotonic() - start) / 60.0)
-    counts = f"{arguments.replications:,} synthetic tables and {arguments.resamples:,} resamples a setting"
+    counts = f"{REPLICATIONS:,} synthetic tables and {RESAMPLES:,} resamples a setting"
     closing = f"\n{counts}; {minutes} minutes on a shared core."
-    if arguments.dry:
-        print("\n".join([*coverage, *rejections]))
-        return
     write_part(EVIDENCE / "regression-coverage.md", "comparisons", [*coverage, closing])
     write_part(EVIDENCE / "regression-coverage.md", "rejections", rejections)
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +39,7 @@ REAL: dict[str, tuple[str, tuple[str, ...]]] = {
     "china-pixels": ("blue", ()),
     "adult": ("hours-per-week", ("age", "education-num", "sex", "marital-status", "income")),
 }
+REPLICATIONS, RESAMPLES = 2_000, 300
 WIDTHS_EVERY = 40
 """Widths of the inverted test are found in one replication of so many: they take a search."""
 
@@ -151,36 +149,32 @@ def resampled(name: str) -> tuple[Population, int]:
     return Population(schema, draw, target, features, coefficients, reference), n_rows
 
 
-def settings(quick: bool) -> Iterator[Setting]:
+def settings() -> Iterator[Setting]:
     """Every cell: real tables at every budget; then all kinds, numbers of rows and of features, with budgets in turn."""
-    replications, resamples = (60, 12) if quick else (2_000, 300)
     for name in REAL:
         for budget in BUDGETS if name != "adult" else BUDGETS[1:3]:
-            yield Setting(name, 0, 0, *budget, resamples)
+            yield Setting(name, 0, 0, *budget, RESAMPLES)
     place = 0
     for kind in SYNTHETIC:
         for n_rows in (1_000, 10_000):
             for n_features in (3, 10, 20) if kind != "one-hot" else (6, 10, 20):
                 for step in range(2):
                     budget = BUDGETS[(place + 2 * step) % len(BUDGETS)]
-                    yield Setting(kind, n_rows, n_features, *budget, replications)
+                    yield Setting(kind, n_rows, n_features, *budget, REPLICATIONS)
                 place += 1
-        yield Setting(kind, 100_000, 10, *BUDGETS[place % len(BUDGETS)], replications)
+        yield Setting(kind, 100_000, 10, *BUDGETS[place % len(BUDGETS)], REPLICATIONS)
 
 
 # One cell -----------------------------------------------------------------------------------------------------------------
 
 
-def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
-    """One cell, from seeds of its own; None where this machine does not have the table."""
+def measured(setting: Setting) -> tuple[Setting, Outcome]:
+    """One cell, from seeds of its own."""
     warnings.simplefilter("ignore")
     if setting.table in SYNTHETIC:
         population, n_rows = synthetic(setting.table, setting.n_features), setting.n_rows
     else:
-        try:
-            population, n_rows = resampled(setting.table)
-        except (FileNotFoundError, ConnectionError):
-            return setting, None
+        population, n_rows = resampled(setting.table)
     found: list[tuple[bool, FloatArray, FloatArray]] = []
     widths, inverted, one, one_identified = [], [], 0, 0
     for replication in range(setting.replications):
@@ -246,17 +240,10 @@ def measured(setting: Setting) -> tuple[Setting, Outcome | None]:
 
 
 def lines_of(outcomes: list[tuple[Setting, Outcome]]) -> Iterator[str]:
-    head = [
-        "rows drawn from",
-        "n",
-        "features",
-        "ε, δ, relation",
-        "identified",
-        "covered where identified",
-        "covered",
-        "naive",
-    ]
-    yield f"| {' | '.join([*head, 'width / naive', 'inverted / delta'])} |"
+    yield (
+        "| rows drawn from | n | features | ε, δ, relation | identified | covered where identified | covered | naive | "
+        "width / naive | inverted / delta |"
+    )
     yield "| --- | ---: | ---: | --- |" + " ---: |" * 6
     for setting, found in outcomes:
         synthetic_table = setting.table in SYNTHETIC
@@ -296,32 +283,14 @@ def verdict(outcomes: list[tuple[Setting, Outcome]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Measure every cell, keeping what is there already, and write the page's table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--results", type=Path, default=Path("regression-coverage.jsonl"))
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
-    done: dict[Setting, Outcome] = {}
-    if options.results.exists():
-        for line in options.results.read_text(encoding="utf-8").splitlines():
-            kept = json.loads(line)
-            done[Setting(**kept["setting"])] = Outcome(**kept["outcome"])
-    wanted = list(settings(options.quick))
-    started = time.perf_counter()
-    with ProcessPoolExecutor(options.workers) as pool, options.results.open("a", encoding="utf-8") as file:
-        for setting, outcome in pool.map(measured, [setting for setting in wanted if setting not in done]):
-            if outcome is None:
-                print(f"{setting.table} is left out: this machine does not have it", flush=True)
-                continue
-            done[setting] = outcome
-            file.write(json.dumps({"setting": asdict(setting), "outcome": asdict(outcome)}) + "\n")
-            file.flush()
+    """Measure every cell, and write the page's table."""
+    started, outcomes = time.perf_counter(), []
+    with ProcessPoolExecutor(2) as pool:
+        for setting, outcome in pool.map(measured, settings()):
+            outcomes.append((setting, outcome))
             print(f"{time.perf_counter() - started:6.0f} s {setting} {outcome}", flush=True)
-    if options.quick:
-        return
-    outcomes = [(setting, done[setting]) for setting in wanted if setting in done]
-    stamp = f"dpmoments {dpm.__version__}, {platform.machine()}, 2,000 replications a synthetic cell, 300 a real one."
+    counts = f"{REPLICATIONS:,} replications a synthetic cell, {RESAMPLES} a real one."
+    stamp = f"dpmoments {dpm.__version__}, {platform.machine()}, {counts}"
     write_part(PAGE, "coverage", [stamp, "", *lines_of(outcomes), "", *verdict(outcomes)])
 
 

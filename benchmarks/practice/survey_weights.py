@@ -1,13 +1,11 @@
 """Weighted answers of samples drawn with unequal chances from a known population: bias, coverage, and cost.
 
-``python -m benchmarks.practice.survey_weights`` appends one line per sample to ``survey-weights-samples.csv`` (where it stops
-it goes on) and writes the table of ``docs/goals.md``: a line per population, number of rows, ε and answer. The
-schools are ``apipop`` of R's `survey`, which must be installed.
+``python -m benchmarks.practice.survey_weights`` writes the table of ``docs/goals.md``, in hours: a line per population, number of
+rows, ε and answer. The schools are ``apipop`` of R's `survey`, which must be installed.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import subprocess
 import warnings
@@ -26,7 +24,6 @@ from dpmoments.base.values import FloatArray
 
 # Frozen before the first sample was drawn.
 SAMPLES, COSTS, SIZES, BUDGETS, SEED = 200, 8, (3_000, 10_000, 1_000), (0.5, 1.0, 3.0), 54
-_SAMPLES = Path("survey-weights-samples.csv")
 _TABLE = Path(__file__).parents[2] / "docs" / "evidence" / "tables" / "survey-weights.csv"
 
 
@@ -129,28 +126,21 @@ def _sample(name: str, population: Population, n: int, index: int) -> Iterator[l
             yield [name, n, epsilon, index, question, value, low, high, cost]
 
 
-def measure() -> None:
-    """Draw the samples that are not in the file of samples yet, sizes in turn."""
-    done = set()
-    if _SAMPLES.exists():
-        with _SAMPLES.open(encoding="utf-8", newline="") as read:
-            done = {(line[0], int(line[1]), int(line[3])) for line in csv.reader(read)}
-    populations = {name: make() for name, make in POPULATIONS.items()}
-    for index in range(SAMPLES):
-        for name, population in populations.items():
-            for n in SIZES:
-                if (name, n, index) in done:
-                    continue
-                lines = list(_sample(name, population, n, index))
-                with _SAMPLES.open("a", encoding="utf-8", newline="") as written:
-                    csv.writer(written).writerows(lines)
-
-
-def summarize() -> None:
+def main() -> None:
     """Write the table: bias in SDs of the answers, coverage, and noise over that without weights."""
     names = ["population", "n", "epsilon", "sample", "answer", "value", "lower", "upper", "noise_ratio"]
-    samples = pd.read_csv(_SAMPLES, names=names)
-    truths = {name: _truth(make()) for name, make in POPULATIONS.items()}
+    populations = {name: make() for name, make in POPULATIONS.items()}
+    samples = pd.DataFrame(
+        [
+            line
+            for name, population in populations.items()
+            for n in SIZES
+            for index in range(SAMPLES)
+            for line in _sample(name, population, n, index)
+        ],
+        columns=names,
+    )
+    truths = {name: _truth(population) for name, population in populations.items()}
     lines = []
     for (name, n, epsilon, answer), group in samples.groupby(["population", "n", "epsilon", "answer"], sort=False):
         truth = truths[str(name)][str(answer)]
@@ -164,5 +154,4 @@ def summarize() -> None:
 
 
 if __name__ == "__main__":
-    measure()
-    summarize()
+    main()
