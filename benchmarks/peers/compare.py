@@ -1,16 +1,15 @@
 """A full eigendecomposition under pure ε, by public packages and by this library: time and error on the same data.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.peers.compare [--limit 120] [--epsilons 1 4] [--environment PATH]
+    OMP_NUM_THREADS=1 python -m benchmarks.peers.compare
 
-The peers are installed from the package index, pinned, each into a virtual environment of its own under ``--environment``;
+The peers are installed from the package index, pinned, each into a virtual environment of its own under :data:`ENVIRONMENTS`;
 nothing of theirs becomes a dependency. Every case runs in a process of its own and is stopped at the limit. Where a package was
-stopped before its first release, larger d at that ε and n are not tried. Writes the tables of docs/evidence/misprinted-bingham.md
+stopped before its first release, larger d at that n are not tried. Writes the tables of docs/evidence/misprinted-bingham.md
 (its prose stays).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -18,7 +17,6 @@ import sys
 import tempfile
 import venv
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +35,9 @@ PINNED = {
         "numpy==2.4.6",
     ),  # imports names that later scikit-learns moved
 }
+ENVIRONMENTS = Path.home() / ".cache" / "dpmoments" / "peers"
+EPSILON, LIMIT = 1.0, 120.0
+"""Seconds by the clock before a case is stopped."""
 DIMENSIONS = (5, 10, 20)
 ROWS = (1000, 10_000)
 REPEATS = {"iterative-eigenvectors": 20, "peers-algorithm": 20, "matrix-laplace": 20, "opendp": 5, "diffprivlib": 5}
@@ -75,12 +76,12 @@ def table(n: int, d: int) -> np.ndarray:
     return scaled
 
 
-def interpreter(environment: Path, program: str) -> Path:
+def interpreter(program: str) -> Path:
     """The Python that runs a program; makes a peer's environment where it is not there with the pinned versions."""
     peer = program.removesuffix("-direction")
     if peer not in PINNED:
         return Path(sys.executable)
-    folder = environment / peer
+    folder = ENVIRONMENTS / peer
     python, stamp = folder / "bin" / "python", folder / "installed.txt"
     wanted = "\n".join(PINNED[peer])
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
@@ -91,7 +92,7 @@ def interpreter(environment: Path, program: str) -> Path:
     return python
 
 
-def ask(python: Path, program: str, rows: np.ndarray, epsilon: float, repeats: int, limit: float) -> Answer:
+def ask(program: str, rows: np.ndarray, epsilon: float, repeats: int, limit: float = LIMIT) -> Answer:
     """Run one case in a process of its own, for at most ``limit`` seconds by the clock."""
     with tempfile.TemporaryDirectory() as folder:
         np.save(f"{folder}/rows.npy", rows)
@@ -100,7 +101,11 @@ def ask(python: Path, program: str, rows: np.ndarray, epsilon: float, repeats: i
         with open(f"{folder}/answers.jsonl", "w+", encoding="utf-8") as answers:
             environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
             with subprocess.Popen(
-                [python, "-W", "ignore", PROGRAM], stdin=subprocess.PIPE, stdout=answers, env=environment, text=True
+                [interpreter(program), "-W", "ignore", PROGRAM],
+                stdin=subprocess.PIPE,
+                stdout=answers,
+                env=environment,
+                text=True,
             ) as process:
                 stopped = False
                 try:
@@ -118,83 +123,58 @@ def ask(python: Path, program: str, rows: np.ndarray, epsilon: float, repeats: i
     return Answer(lines[0]["versions"], lines[1:], stopped)
 
 
-def release_table(environment: Path, epsilons: list[float], limit: float) -> tuple[list[str], dict[str, str]]:
+def release_table() -> tuple[list[str], dict[str, str]]:
     """Time and error of every case, and the versions that ran."""
     lines = ["| ε | n | d | release | releases | CPU seconds each | × ours | ‖Ĝ − G‖_F/n |", "| --- |" + " --- |" * 7]
     versions: dict[str, str] = {}
-    for epsilon, n in product(epsilons, ROWS):
+    for n in ROWS:
         given_up: set[str] = set()
         for d in DIMENSIONS:
             rows = table(n, d)
-            gram = rows.T @ rows
-            unit = 0.0
-            for program in REPEATS:  # ours first: the others' times are multiples of it
-                head = f"| {epsilon:g} | {n:,} | {d} | {LABELS[program]} |"
+            gram, unit = rows.T @ rows, 0.0
+            for program, repeats in REPEATS.items():  # ours first: the others' times are multiples of it
+                head = f"| {EPSILON:g} | {n:,} | {d} | {LABELS[program]} |"
                 if program in given_up:
                     lines.append(f"{head} not tried: stopped at a smaller d | | | |")
                     continue
-                answer = ask(interpreter(environment, program), program, rows, epsilon, REPEATS[program], limit)
+                answer = ask(program, rows, EPSILON, repeats)
                 versions |= {
                     f"{name} ({program})" if program in PINNED else name: v for name, v in answer.versions.items()
                 }
                 if not answer.results:
                     given_up.add(program)
-                    lines.append(f"{head} none: stopped at {limit:g} s | > {limit:g} | | |")
-                else:
-                    if program == "iterative-eigenvectors":
-                        unit = answer.seconds
-                    errors = [normalized_frobenius_error(found, gram, n_rows=n) for found in answer.arrays("gram")]
-                    count = f"{len(errors)}" + (
-                        f" of {REPEATS[program]}, stopped at {limit:g} s" if answer.stopped else ""
-                    )
-                    ratio = f"{answer.seconds / unit:,.3g}" if unit else ""
-                    lines.append(f"{head} {count} | {answer.seconds:.3g} | {ratio} | {np.mean(errors):.3f} |")
+                    lines.append(f"{head} none: stopped at {LIMIT:g} s | > {LIMIT:g} | | |")
+                    continue
+                if program == "iterative-eigenvectors":
+                    unit = answer.seconds
+                errors = [normalized_frobenius_error(found, gram, n_rows=n) for found in answer.arrays("gram")]
+                count = f"{len(errors)}" + (f" of {repeats}, stopped at {LIMIT:g} s" if answer.stopped else "")
+                ratio = f"{answer.seconds / unit:,.3g}" if unit else ""
+                lines.append(f"{head} {count} | {answer.seconds:.3g} | {ratio} | {np.mean(errors):.3f} |")
                 print(lines[-1], flush=True)
     return lines, versions
 
 
-def direction_table(environment: Path, limit: float) -> list[str]:
+def direction_table() -> list[str]:
     """Each package's own sampler of a direction on diag(40, 20, 10, 5, 0) at ε = 1."""
     lines = ["| sampler | draws | mean of u_1² | CPU milliseconds a draw |", "| --- | --- | --- | --- |"]
-    for peer in (*PINNED, "dpmoments"):
-        program = f"{peer}-direction"
-        answer = ask(interpreter(environment, program), program, np.zeros((1, 1)), 1.0, DIRECTION_DRAWS, limit)
+    for peer in ("opendp", "diffprivlib", "dpmoments"):
+        answer = ask(f"{peer}-direction", np.zeros((1, 1)), 1.0, DIRECTION_DRAWS)
         squares = answer.arrays("direction")[:, 0] ** 2
-        spread = squares.std() / np.sqrt(len(squares))
-        version = answer.versions[peer]
-        lines.append(
-            f"| {peer} {version} | {len(squares)} | {squares.mean():.3f} ± {spread:.3f} | {1e3 * answer.seconds:.3g} |"
-        )
+        mean = f"{squares.mean():.3f} ± {squares.std() / np.sqrt(len(squares)):.3f}"
+        lines.append(f"| {peer} {answer.versions[peer]} | {len(squares)} | {mean} | {1e3 * answer.seconds:.3g} |")
         print(lines[-1], flush=True)
     return lines
 
 
 def main() -> None:
     """Run all cases and put the tables into the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds by the clock before a case is stopped")
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
-    parser.add_argument("--environment", type=Path, default=Path.home() / ".cache" / "dpmoments" / "peers")
-    options = parser.parse_args()
-    directions = direction_table(options.environment, options.limit)
-    releases, versions = release_table(options.environment, options.epsilons, options.limit)
-    command = f"python -m benchmarks.peers.compare --limit {options.limit:g} --epsilons " + " ".join(
-        f"{epsilon:g}" for epsilon in options.epsilons
-    )
+    directions, (releases, versions) = direction_table(), release_table()
     ran = ", ".join(f"{name} {value}" for name, value in sorted(versions.items()))
-    tables = [
-        f"By `OMP_NUM_THREADS=1 {command}`, Python {sys.version.split()[0]}. Versions: {ran}.",
-        "",
-        "## Full release",
-        "",
-        *releases,
-        "",
-        "## One direction, diag(40, 20, 10, 5, 0), ε = 1",
-        "",
-        *directions,
-    ]
+    command = "`OMP_NUM_THREADS=1 python -m benchmarks.peers.compare`"
+    tables = [f"By {command}, Python {sys.version.split()[0]}. Versions: {ran}.", "", "### Full release", "", *releases]
+    tables += ["", "### One direction, diag(40, 20, 10, 5, 0), ε = 1", "", *directions]
     write_part(PAGE, "peers", tables)
-    print(f"wrote {PAGE}")
 
 
 if __name__ == "__main__":

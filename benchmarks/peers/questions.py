@@ -1,8 +1,8 @@
 """What a user would pick instead of a release, question by question: the same tables and budgets, every loss shown.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.peers.questions [--tables airfoil,fair] [--seeds 10] [--ours]
+    OMP_NUM_THREADS=1 python -m benchmarks.peers.questions [--ours]
 
-Writes the tables of the page; with ``--tables`` it prints and writes nothing. ``--ours`` measures the ways of this library again,
+Writes the tables of the page. ``--ours`` measures the ways of this library again,
 and keeps the errors of the others, which do not depend on it, as the page has them. diffprivlib and OpenDP run in environments of
 their own (:mod:`benchmarks.peers.compare`), every release in a process that is stopped at the limit.
 """
@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,17 @@ import numpy.typing as npt
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
-from benchmarks.peers.compare import ask, interpreter
+from benchmarks.peers.compare import ask
 from benchmarks.practice.comparison.errors import Truth
-from benchmarks.practice.regression.adassp import adassp
-from benchmarks.practice.regression.boosted_adassp import boosted_adassp
-from benchmarks.practice.regression.excess_risk import Regression
-from benchmarks.practice.regression.gaussian_mixing import hessian_mixing, linear_mixing
-from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent
-from benchmarks.practice.regression.single_regression import SingleRegression
-from benchmarks.practice.regression.tukey import tukey_fit
+from benchmarks.practice.regression.methods import (
+    NoisyGradientDescent,
+    adassp,
+    boosted_adassp,
+    hessian_mixing,
+    linear_mixing,
+    tukey_fit,
+)
+from benchmarks.practice.regression.single_regression import Regression, SingleRegression
 from benchmarks.practice.tables import Made, chosen, made
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
@@ -48,6 +49,7 @@ BUDGETS = ((1.0, 0.0), (1.0, 1e-6))
 LEVELS = (dpm.Categorical, dpm.Boolean)
 N_COMPONENTS = 3
 LIMIT = 60.0
+SEEDS, SEEDS_OF_SLOW = 10, 5
 DESCENTS = tuple(NoisyGradientDescent(steps=100, clip=clip, rate=1.5) for clip in (0.03, 0.1, 0.3, 1.0))
 LOST = 1.1
 CAP = 1.0
@@ -131,15 +133,13 @@ def _centered(second: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mean, (vectors * np.maximum(values, 0.0)) @ vectors.T
 
 
-def _medians(runs: Callable[[int], dict[str, float]], seeds: int) -> dict[str, float]:
+def _medians(runs: Callable[[int], dict[str, float]], seeds: int = SEEDS) -> dict[str, float]:
     """Median of every error over the seeds."""
     found = [runs(seed) for seed in range(seeds)]
     return {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
 
 
-def moments(
-    table: Table, budget: PrivacyBudget, seeds: int, peers: Path | None
-) -> Iterator[tuple[str, dict[str, float]]]:
+def moments(table: Table, budget: PrivacyBudget, *, others: bool) -> Iterator[tuple[str, dict[str, float]]]:
     """Covariance, components and means, one row replaced: number of rows public."""
     d = table.rows.shape[1]
     pure = budget.kind is BudgetKind.PURE
@@ -152,7 +152,7 @@ def moments(
     def with_noise(draw: Callable[[np.random.Generator], FloatArray]) -> Callable[[int], dict[str, float]]:
         return lambda seed: table.moment_errors(table.exact + draw(np.random.default_rng(seed)))
 
-    yield "release", _medians(ours, seeds)
+    yield "release", _medians(ours)
 
     def mean_alone(seed: int) -> dict[str, float]:
         released = dpm.release_mean(table.data, table.schema, **asked, insecure_seed=seed)
@@ -161,8 +161,8 @@ def moments(
         errors = table.errors_of(mean / np.sqrt(len(table.schema.columns) + 1), np.eye(d - 1))
         return {"means": errors["means"]}
 
-    yield "release_mean", _medians(mean_alone, seeds)
-    if peers is None:
+    yield "release_mean", _medians(mean_alone)
+    if not others:
         return
     if pure:
         # ℓ1 sensitivity of the upper triangle, one row of norm 1 replaced.
@@ -172,9 +172,9 @@ def moments(
             upper = np.triu(rng.laplace(scale=scale, size=(d, d)))
             return upper + np.triu(upper, 1).T
 
-        yield "Laplace noise on every cell", _medians(with_noise(laplace), seeds)
+        yield "Laplace noise on every cell", _medians(with_noise(laplace))
         for peer, label in (("diffprivlib", "diffprivlib"), ("opendp", "OpenDP's PCA")):
-            answer = ask(interpreter(peers, peer), peer, table.rows, budget.epsilon, min(seeds, 5), LIMIT)
+            answer = ask(peer, table.rows, budget.epsilon, SEEDS_OF_SLOW, LIMIT)
             if answer.results:
                 found = [table.moment_errors(gram) for gram in answer.arrays("gram")]
                 yield label, {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
@@ -184,9 +184,9 @@ def moments(
         sigma = gaussian_noise_scale(budget.epsilon, budget.delta, 1.0)
         yield (
             "Gaussian noise",
-            _medians(with_noise(lambda rng: symmetric_gaussian(d, np.sqrt(2.0) * sigma, rng)), seeds),
+            _medians(with_noise(lambda rng: symmetric_gaussian(d, np.sqrt(2.0) * sigma, rng))),
         )
-        yield "joint moments", _medians(_joint_moments(table, sigma), seeds)
+        yield "joint moments", _medians(_joint_moments(table, sigma))
 
 
 def _joint_moments(table: Table, sigma: float) -> Callable[[int], dict[str, float]]:
@@ -213,7 +213,7 @@ def _joint_moments(table: Table, sigma: float) -> Callable[[int], dict[str, floa
     return run
 
 
-def cross_tables(table: Table, budget: PrivacyBudget, seeds: int) -> Iterator[tuple[str, dict[str, float]]]:
+def cross_tables(table: Table, budget: PrivacyBudget) -> Iterator[tuple[str, dict[str, float]]]:
     """Root mean squared error of a cell's count, of the first two columns with levels and of all pairs; rows may be added."""
     columns = [column for column in table.schema.columns if isinstance(column, LEVELS)]
     pairs = list(combinations([column.name for column in columns], 2))
@@ -255,14 +255,12 @@ def cross_tables(table: Table, budget: PrivacyBudget, seeds: int) -> Iterator[tu
             "all cross tables": float(np.mean([error(noisy(pair, len(pairs)), pair) for pair in pairs])),
         }
 
-    yield "release", _medians(ours, seeds)
-    yield "release_counts", _medians(counts, seeds)
-    yield "plain histograms", _medians(histogram, seeds)
+    yield "release", _medians(ours)
+    yield "release_counts", _medians(counts)
+    yield "plain histograms", _medians(histogram)
 
 
-def regressions(
-    table: Table, budget: PrivacyBudget, seeds: int, *, others: bool
-) -> Iterator[tuple[str, dict[str, float]]]:
+def regressions(table: Table, budget: PrivacyBudget, *, others: bool) -> Iterator[tuple[str, dict[str, float]]]:
     """Excess risk over Var(y), of one target and in the mean of five; a row may be added.
 
     A way that answers one regression divides its budget by five for five: ε and δ/5 under pure ε, else √5 times the noise.
@@ -299,10 +297,10 @@ def regressions(
     def least(runs: list[dict[str, float]]) -> dict[str, float]:
         return {name: min(run[name] for run in runs) for name in runs[0]}
 
-    yield "release", _medians(ours, seeds)
+    yield "release", _medians(ours)
     if not others:
         return
-    yield "AdaSSP", _medians(single(lambda s, b, rng: adassp(*s.moments(), b, rng)), seeds)
+    yield "AdaSSP", _medians(single(lambda s, b, rng: adassp(*s.moments(), b, rng)))
 
     largest = [float(np.linalg.eigvalsh(one.moments()[0])[-1]) for one in singles]
 
@@ -311,7 +309,7 @@ def regressions(
 
         def errors(number: int, each: PrivacyBudget) -> FloatArray:
             one, rng = singles[number], np.random.default_rng(0)
-            runs = setting.fits(one.rows, one.target, each, seeds, rng, largest[number])
+            runs = setting.fits(one.rows, one.target, each, SEEDS, rng, largest[number])
             return np.array([min(one.excess(weights, truths[number]), CAP) for weights in runs.T])
 
         five = np.mean([errors(number, fifth) for number in range(len(targets))], axis=0)
@@ -320,16 +318,16 @@ def regressions(
     yield "gradient descent, best of 4 lengths", least([descent(setting) for setting in DESCENTS])
     if not pure:
         yield "boosted AdaSSP, best of 4, 20, 100 rounds", least([
-            _medians(single(lambda s, b, rng, r=r: boosted_adassp(s.rows, s.target, b, rng, r)), min(seeds, 5))
+            _medians(single(lambda s, b, rng, r=r: boosted_adassp(s.rows, s.target, b, rng, r)), SEEDS_OF_SLOW)
             for r in (4, 20, 100)
         ])  # fmt: skip
-        yield "TukeyEM", _medians(single(lambda s, b, rng: tukey_fit(s.rows, s.target, b, rng)), min(seeds, 5))
+        yield "TukeyEM", _medians(single(lambda s, b, rng: tukey_fit(s.rows, s.target, b, rng)), SEEDS_OF_SLOW)
         yield "linear mixing, best of 2.5, 10, 40 rows a feature", least([
-            _medians(single(lambda s, b, rng, m=m: linear_mixing(s.rows, s.target, b, rng, m)), seeds)
+            _medians(single(lambda s, b, rng, m=m: linear_mixing(s.rows, s.target, b, rng, m)))
             for m in (2.5, 10.0, 40.0)
         ])  # fmt: skip
         yield "iterative Hessian mixing, best of 1, 3, 10 steps", least([
-            _medians(single(lambda s, b, rng, t=t: hessian_mixing(s.rows, s.target, b, rng, t)), seeds)
+            _medians(single(lambda s, b, rng, t=t: hessian_mixing(s.rows, s.target, b, rng, t)))
             for t in (1, 3, 10)
         ])  # fmt: skip
 
@@ -346,14 +344,14 @@ def fifth_of(budget: PrivacyBudget) -> PrivacyBudget:
     return PrivacyBudget.of(epsilon=high, delta=budget.delta)
 
 
-def measured(table: Table, seeds: int, peers: Path | None) -> Iterator[Cell]:
-    """All questions about one table at all budgets; without a folder of ``peers`` those that this library answers."""
+def measured(table: Table, *, others: bool) -> Iterator[Cell]:
+    """All questions about one table at all budgets, by this library and perhaps by others."""
     for epsilon, delta in BUDGETS:
         budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
         for ways in (
-            moments(table, budget, seeds, peers),
-            cross_tables(table, budget, seeds),
-            regressions(table, budget, seeds, others=peers is not None),
+            moments(table, budget, others=others),
+            cross_tables(table, budget),
+            regressions(table, budget, others=others),
         ):
             for way, errors in ways:
                 for question, error in errors.items():
@@ -405,29 +403,20 @@ def _shown(value: float) -> str:
 
 
 def main() -> None:
-    """Measure, print and write."""
+    """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", help="names, with commas")
-    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--ours", action="store_true")
-    parser.add_argument("--environment", type=Path, default=Path.home() / ".cache" / "dpmoments" / "peers")
-    options = parser.parse_args()
-    names = TABLES if options.tables is None else tuple(options.tables.split(","))
+    ours = parser.parse_args().ours
     warnings.simplefilter("ignore")
     cells: list[Cell] = []
-    for entry in chosen(None, names):
+    for entry in chosen(names=TABLES):
         if (table := made(entry)) is not None:
-            cells += measured(Table.of(entry.name, table), options.seeds, None if options.ours else options.environment)
+            cells += measured(Table.of(entry.name, table), others=not ours)
             print(entry.name, file=sys.stderr, flush=True)
-    if options.ours:
-        cells = sorted(
-            [*cells, *kept({cell.table for cell in cells})],
-            key=lambda cell: (TABLES.index(cell.table), cell.way != "release"),
-        )
-    lines = list(lines_of(cells))
-    print("\n".join(lines))
-    if options.tables is None:
-        write_part(PAGE, "questions", lines)
+    if ours:
+        cells += kept({cell.table for cell in cells})
+        cells.sort(key=lambda cell: (TABLES.index(cell.table), cell.way != "release"))
+    write_part(PAGE, "questions", lines_of(cells))
 
 
 if __name__ == "__main__":

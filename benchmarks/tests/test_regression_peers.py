@@ -8,22 +8,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.practice.regression import adassp as adassp_module
-from benchmarks.practice.regression.adassp import adassp, noisy_statistics
-from benchmarks.practice.regression.boosted_adassp import boosted_adassp
-from benchmarks.practice.regression.excess_risk import Regression
-from benchmarks.practice.regression.gaussian_mixing import hessian_mixing, linear_mixing, sketch_epsilon
-from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent, clipped_gradient
-from benchmarks.practice.regression.output_perturbation import (
+from benchmarks.practice.regression import methods as adassp_module
+from benchmarks.practice.regression.methods import (
+    NoisyGradientDescent,
     OutputPerturbation,
+    adassp,
+    boosted_adassp,
+    clipped_gradient,
     constrained_ridge,
+    gaussian_distance,
+    hessian_mixing,
+    linear_mixing,
     minimiser_sensitivity,
+    noisy_statistics,
+    sketch_epsilon,
+    tukey_fit,
+    vector_noise,
 )
 from benchmarks.practice.regression.ridge_parameter import RULES, excess_by_rule
-from benchmarks.practice.regression.single_regression import SingleRegression
-from benchmarks.practice.regression.tukey import tukey_fit
+from benchmarks.practice.regression.single_regression import Regression, SingleRegression
 from benchmarks.practice.regression.tuning import tuned_perturbation
-from benchmarks.practice.regression.vector_noise import gaussian_distance, vector_noise
 from scipy import optimize, stats
 
 import dpmoments as dpm

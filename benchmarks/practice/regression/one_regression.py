@@ -18,8 +18,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.practice.default_errors import Budget, OwnMoments, collection, file_of, seeds_of, update
-from benchmarks.practice.regression.excess_risk import Regression
-from benchmarks.practice.regression.single_regression import SingleRegression
+from benchmarks.practice.regression.single_regression import Regression, SingleRegression
 from benchmarks.practice.regression.tuning import MIDDLE, tuned_descent
 from benchmarks.practice.tables import Entry, made
 from dpmoments.privacy.budget import PrivacyBudget

@@ -16,7 +16,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
-from benchmarks.practice.regression.excess_risk import Regression, ridge_coefficients
+from benchmarks.practice.regression.single_regression import Regression, ridge_coefficients
 from benchmarks.practice.tables import Entry, chosen, made
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
 from dpmoments.releases.moment_release import MomentRelease

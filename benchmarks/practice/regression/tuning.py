@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.practice.regression.excess_risk import Regression
-from benchmarks.practice.regression.noisy_gradient_descent import NoisyGradientDescent
-from benchmarks.practice.regression.output_perturbation import OutputPerturbation
-from benchmarks.practice.regression.single_regression import SingleRegression
+from benchmarks.practice.regression.methods import NoisyGradientDescent, OutputPerturbation
+from benchmarks.practice.regression.single_regression import Regression, SingleRegression
 from dpmoments.privacy.budget import PrivacyBudget
 
 FloatArray = npt.NDArray[np.float64]

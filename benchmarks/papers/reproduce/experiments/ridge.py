@@ -17,8 +17,7 @@ from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments import tables
 from benchmarks.papers.reproduce.experiments.second_moments import released_gram
 from benchmarks.papers.summed_once import SummedOnce
-from benchmarks.practice.regression.output_perturbation import constrained_ridge, minimiser_sensitivity
-from benchmarks.practice.regression.vector_noise import vector_noise
+from benchmarks.practice.regression.methods import constrained_ridge, minimiser_sensitivity, vector_noise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
 
