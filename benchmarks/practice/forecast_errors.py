@@ -140,7 +140,7 @@ def main() -> None:
         started, table = time.perf_counter(), entry.make()
         # By a release whose noise is too small to matter.
         truth = moments(table, "gaussian", 0, dict(rho=1e18, neighbors="replace_one"))
-        about = dict(neighbors="replace_one", mechanism="gaussian", insecure_seed=0)
+        about: dict[str, Any] = dict(neighbors="replace_one", mechanism="gaussian", insecure_seed=0)
         n_rows = dpm.release(*table, rho=1.0, **about).n_rows
         for options, mechanisms in SETTINGS:
             for mechanism in mechanisms:

@@ -11,6 +11,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -43,11 +44,11 @@ def main() -> None:
         gram = root @ root.T
         gram /= np.linalg.norm(gram, 2)
         jobs: dict[str, Callable[[], object]] = {
-            "eigh": lambda gram=gram: np.linalg.eigh(gram),
-            "draw": lambda gram=gram, d=d, rng=rng: sample_orthonormal_frame(gram, np.full(d, STRENGTH), rng),
+            "eigh": partial(np.linalg.eigh, gram),
+            "draw": partial(sample_orthonormal_frame, gram, np.full(d, STRENGTH), rng),
         }
         if d == 100:
-            jobs["step by step"] = lambda gram=gram, rng=rng: step_by_step(gram, rng)
+            jobs["step by step"] = partial(step_by_step, gram, rng)
         times = interleaved(jobs, 3, time.perf_counter)
         seconds = {name: statistics.median(each) for name, each in times.items()}
         exponent = f"{math.log(seconds['draw'] / before[1]) / math.log(d / before[0]):.2f}" if before else ""

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,7 @@ def main() -> None:
             os.link(path, links / f"{copy}.parquet")
         peak = peak_mb(str(links / "*.parquet"))
         print(f"memory of {COPIES * N_ROWS:,} × 10: {peak:.0f} MB (importing alone {least:.0f} MB)", flush=True)
-        jobs = {
+        jobs: dict[str, Callable[[], object]] = {
             "scan": lambda: scan_and_multiply(path),
             "release": lambda: dpm.release(path, SCHEMA, epsilon=1.0, mechanism="laplace"),
         }

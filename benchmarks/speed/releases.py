@@ -13,7 +13,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -69,13 +69,13 @@ def both_ways(n_rows: int, n_features: int) -> tuple[list[Turn], list[Turn]]:
     """With machine code and without it, turn by turn; the first turn, which loads what it needs, is not counted."""
     table = np.random.default_rng(n_features).uniform(-5.0, 105.0, (n_rows, n_features))
     schema = dpm.Schema(*(dpm.Numeric(f"c{index}", 0, 100) for index in range(n_features)))
-    ways: tuple[list[Turn], list[Turn]] = [], []
+    fast, slow = list[Turn](), list[Turn]()
     with threadpool_limits(1, user_api="blas"):
         for _ in range(TURNS + 1):
-            for way, alone in zip(ways, (nullcontext, without_machine_code), strict=True):
-                with alone():
-                    way.append(measured(table, schema))
-    return ways[0][1:], ways[1][1:]
+            fast.append(measured(table, schema))
+            with without_machine_code():
+                slow.append(measured(table, schema))
+    return fast[1:], slow[1:]
 
 
 def lines() -> Iterator[str]:

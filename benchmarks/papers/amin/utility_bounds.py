@@ -212,9 +212,8 @@ def bounds(trials: int) -> list[str]:
                     factors[key] += values.tolist()
                 lines.append(
                     f"| {table.name}, n = {n:,}, d = {d} | {epsilon:g} | {label} | {np.median(errors):.3g} | "
-                    f"{np.median(prior):.2g} ({prior.max():.2g}) | {np.median(paper):.2g} | "
-                    f"{np.median(released):.2g} ({released.max():.2g}) | {np.median(released_paper):.2g} | "
-                    f"{over}, {over_released} of {runs} |"
+                    f"{np.median(prior):.2g} ({prior.max():.2g}) | {np.median(paper):.2g} | {np.median(released):.2g} "
+                    f"({released.max():.2g}) | {np.median(released_paper):.2g} | {over}, {over_released} of {runs} |"
                 )
                 print(lines[-1], flush=True)
     names = ("Theorem 2", "with the paper's constants", "Corollary 1", "with the paper's constants")

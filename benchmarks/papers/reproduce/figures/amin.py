@@ -87,9 +87,8 @@ SCALING = (
     "([beside-amin-scalings](beside-the-figures.md#beside-amin-scalings-the-tables-of-figure-1-brought-to-norm-1-in-other-ways))."
 )
 ENCODING = (
-    "The paper gives plots and no numbers, and does not say how Adult was encoded; all 48,842 rows with “?” as a "
-    "level and no target "
-    "come to its 108 features."
+    "The paper gives plots and no numbers, and does not say how Adult was encoded; all 48,842 rows with “?” as a level "
+    "and no target come to its 108 features."
 )
 
 
@@ -204,9 +203,8 @@ FIGURE_1B = second_moments(
         Instead("G-10", "dpmoments, δ = 1e-10", "the same"),
     ),
     notes=(
-        "Which scale the paper's Gaussian noise had is not said beyond its source. As published: Δ√(2 ln(1.25/δ))/ε "
-        "on every entry of "
-        "the upper triangle, Δ = √2. Exact: by the privacy curve, isotropic.",
+        "Which scale the paper's Gaussian noise had is not said beyond its source. As published: Δ√(2 ln(1.25/δ))/ε on "
+        "every entry of the upper triangle, Δ = √2. Exact: by the privacy curve, isotropic.",
     ),
 )
 
@@ -285,8 +283,7 @@ def gains_with_d_at_small_epsilon(results: Results) -> Outcome:
     return Outcome(
         verdict,
         f"G-10 / AD at ε = 0.1, d = 10 → 100, by n: {found}; but AD at d = 100 has {digits(min(lost))} to "
-        f"{digits(max(lost))} times "
-        "the error of (tr G/d)·I",
+        f"{digits(max(lost))} times the error of (tr G/d)·I",
     )
 
 
@@ -331,11 +328,9 @@ NOISE_OF_P = (
 REGRESSION_NOTES = (
     "Drawn is the loss at the best α of each method and ε; the shade goes up to its worst.",
     "The paper calls output perturbation (ε, δ): with noise of Gamma length it is pure, and so it is here.",
-    "P adds noise to the minimiser. Chaudhuri et al.'s noise is for losses of slope at most 1; squared loss has "
-    "none unless ‖w‖ is bounded. "
-    "*P* minimises over ‖w‖ ≤ 1 with the noise that this needs, (W + 2)/α; *P, slope 1* has the noise 1/α of a loss "
-    "of slope 1 and is **not "
-    "private** here. α is that of equation 3, of the sum over the rows.",
+    "P adds noise to the minimiser. Chaudhuri et al.'s noise is for losses of slope at most 1; squared loss has none "
+    "unless ‖w‖ is bounded. *P* minimises over ‖w‖ ≤ 1 with the noise that this needs, (W + 2)/α; *P, slope 1* has the "
+    "noise 1/α of a loss of slope 1 and is **not private** here. α is that of equation 3, of the sum over the rows.",
     "Tests are on rows that were not trained on: a fifth of the table; of synthetic tables n rows are trained on "
     "and n/4 more are tested.",
 )

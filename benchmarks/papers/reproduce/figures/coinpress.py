@@ -159,9 +159,8 @@ FIGURE_1 = hundred(
     log_error=False,
     claims=(Claim("each ball is smaller than the last and holds the mean", balls_shrink_about_the_mean),),
     notes=(
-        f"The caption has n, ρ and t; the first ball is of radius {RADIUS:g} about 0 here. The paper's Figure 2 "
-        f"passes the budget of the "
-        "last step to every step of its loop: here each step has its own.",
+        f"The caption has n, ρ and t; the first ball is of radius {RADIUS:g} about 0 here. The paper's Figure 2 passes "
+        "the budget of the last step to every step of its loop: here each step has its own.",
     ),
 )
 
@@ -253,12 +252,10 @@ FIGURE_3 = hundred_means(
     ),
     notes=(
         "*Released* is the released program's algorithm, written anew; *t* without it the library's with that many "
-        "steps and the paper's "
-        "shares; *dpmoments* chooses them from n, d, ρ and R, *no radius* is told no radius and no scale "
-        "(`variance-aware`). KV is over a "
-        "finite range and without pairs of rows, whose order must not matter. All have the same rows, where the "
-        "paper gives SYMQ twice as "
-        f"many. Coordinatewise methods have {FEW} trials.",
+        "steps and the paper's shares; *dpmoments* chooses them from n, d, ρ and R, *no radius* is told no radius and "
+        "no scale (`variance-aware`). KV is over a finite range and without pairs of rows, whose order must not "
+        f"matter. All have the same rows, where the paper gives SYMQ twice as many. Coordinatewise methods have {FEW} "
+        "trials.",
     ),
 )
 
@@ -311,10 +308,9 @@ FIGURE_4 = hundred_means(
         Instead("KV", "dpmoments", "the same"),
     ),
     notes=(
-        "The caption of the third panel has n = 2,000, the text 1,000: the caption's. R = 10√d and ρ = 0.5 where "
-        "not varied. The fourth panel "
-        "is not in the paper. At d = 500 coordinatewise methods have "
-        f"{SLOW} trials, {SLOW // 2} in the fourth panel, elsewhere {FEW}.",
+        "The caption of the third panel has n = 2,000, the text 1,000: the caption's. R = 10√d and ρ = 0.5 where not "
+        f"varied. The fourth panel is not in the paper. At d = 500 coordinatewise methods have {SLOW} trials, "
+        f"{SLOW // 2} in the fourth panel, elsewhere {FEW}.",
     ),
 )
 
@@ -346,8 +342,7 @@ FIGURE_5 = hundred_means(
     instead=(Instead("released, t = 2", "dpmoments", '`release_mean(…, mechanism="coinpress")`'),),
     notes=(
         "All laws have mean 10 in every coordinate, the edge of the first ball, and covariance I. The section names "
-        "multivariate Laplace and "
-        "Student laws; the released program draws independent coordinates. Both are here.",
+        "multivariate Laplace and Student laws; the released program draws independent coordinates. Both are here.",
     ),
 )
 
@@ -459,13 +454,11 @@ FIGURE_6 = hundred_covariances(
         Instead("released, t = 5", "dpmoments", "the same", panels=(OVER_K, SKEWED_OVER_K)),
     ),
     notes=(
-        "*Released* is the algorithm of the released program, written anew with both of its mistakes: it multiplies "
-        "by A from the wrong side, "
-        "although A is not symmetric from the second step on, and takes absolute values of eigenvalues where it "
-        "should drop negative ones. It "
-        "draws the published curves. *Mended* is the same algorithm, constants and noise without them. *t* alone is "
-        "the library's CoinPress "
-        "with that many steps. The fourth panel is not in the paper.",
+        "*Released* is the algorithm of the released program, written anew with both of its mistakes: it multiplies by "
+        "A from the wrong side, although A is not symmetric from the second step on, and takes absolute values of "
+        "eigenvalues where it should drop negative ones. It draws the published curves. *Mended* is the same "
+        "algorithm, constants and noise without them. *t* alone is the library's CoinPress with that many steps. The "
+        "fourth panel is not in the paper.",
     ),
 )
 

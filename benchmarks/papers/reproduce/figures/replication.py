@@ -88,8 +88,7 @@ def figure(number: str, table: str, title: str, shape: str) -> Figure:
             "the whole matrix's error, and d^1.5/2 times and more what (ε, δ) asks of an entry. The report states neither a δ "
             f"nor a repair; its program has {DELTA:g} and none, and so it is here.",
             "The program that the report points to draws the noisy eigenvalues twice and so spends 1.5 ε, and takes "
-            "its directions from 500 "
-            "random vectors; here Algorithm 1 is as the report describes it, at ε.",
+            "its directions from 500 random vectors; here Algorithm 1 is as the report describes it, at ε.",
         ),
     )
 

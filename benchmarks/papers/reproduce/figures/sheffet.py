@@ -73,16 +73,12 @@ regressions = partial(
     Figure, paper=PAPER, experiment="regressions", axis="n", error=ERROR, trials=60, reference=1.0, unknown=LOST
 )
 SETTINGS = (
-    "The paper's numbers (features, noise, bound on the rows, ε, δ, n) are missing from the copy that we worked "
-    "from: the task and the "
-    "techniques are the paper's, the numbers ours. 10 standard normal features and an intercept, ‖β‖ = 1, noise of "
-    "standard deviation ½, "
-    "rows divided by a bound on their norm and clipped there; δ = 10⁻⁶, rows added or removed; n is public. A new "
-    "table in every trial. An "
-    "error of 1 is what β̂ = 0 gets.",
-    "*Paper* is the formula of the theorem; *exact* is the same mechanism calibrated by its exact privacy curve "
-    "([by how much](earlier-studies.md)). Degrees of freedom that the paper sets, and our copy lost, "
-    "are the library's.",
+    "The paper's numbers (features, noise, bound on the rows, ε, δ, n) are missing from the copy that we worked from: "
+    "the task and the techniques are the paper's, the numbers ours. 10 standard normal features and an intercept, ‖β‖ "
+    "= 1, noise of standard deviation ½, rows divided by a bound on their norm and clipped there; δ = 10⁻⁶, rows added "
+    "or removed; n is public. A new table in every trial. An error of 1 is what β̂ = 0 gets.",
+    "*Paper* is the formula of the theorem; *exact* is the same mechanism calibrated by its exact privacy curve ([by "
+    "how much](earlier-studies.md)). Degrees of freedom that the paper sets, and our copy lost, are the library's.",
 )
 
 
