@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
-from benchmarks.papers.reproduce.declaration import Outcome, Verdict
+from benchmarks.papers.reproduce.declaration import Claim, Outcome, Verdict
 from benchmarks.papers.reproduce.results import Results
 
 MAX_EXCEPTIONS = 0.5
@@ -16,6 +17,7 @@ SURE = 2.0
 """Standard errors from 1 at which a ratio is told from it."""
 
 Judge = Callable[[Results], Outcome]
+question = partial(Claim, ours=True)
 
 
 def unmeasured(what: str) -> Outcome:

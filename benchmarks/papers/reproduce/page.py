@@ -20,14 +20,6 @@ from benchmarks.papers.reproduce.runner import Store
 # What a reader takes from all figures together, with the numbers behind it.
 
 
-def ratios(results: Results, of: str, over: str) -> list[float]:
-    return [ratio for _, _, ratio, _ in results.ratios(of, over)]
-
-
-def at_the_end(results: Results, of: str, over: str) -> list[float]:
-    return list({panel: ratio for panel, _, ratio, _ in results.ratios(of, over)}.values())
-
-
 def lessons(found: Mapping[str, Results]) -> Iterator[str]:
     """What a reader takes from all figures together, with the numbers behind it."""
     yield from ("## What to take from it", "")
@@ -37,11 +29,11 @@ def lessons(found: Mapping[str, Results]) -> Iterator[str]:
     ahead = [
         (results.center(panel, "AD", "error", x), results.center(panel, "(tr G/d)·I", "error", x))
         for results in (real, synthetic)
-        for panel, x, ratio, _ in results.ratios("AD", "L")
+        for (panel, x), ratio in results.over("AD", "L").items()
         if ratio < 1.0
     ]
     lost = sum(error > 0.8 * nothing for error, nothing in ahead)
-    theirs, made = (factor(ratios(results, "AD", "dpmoments")) for results in (real, synthetic))
+    theirs, made = (factor(list(results.over("AD", "dpmoments").values())) for results in (real, synthetic))
     yield (
         "- **Pure ε** (Amin et al., the replication): the default, matrix Laplace noise and its repair, in place of "
         f"eigenvectors by the exponential mechanism: the error of AD is {theirs} times as large on their tables, {made} "
@@ -54,7 +46,7 @@ def lessons(found: Mapping[str, Results]) -> Iterator[str]:
     labels = tuple(method.label for method in amin.PUBLISHED_GAUSSIAN)
     theirs, made = (digits(amin.noise_that_the_claim_needs(found[name], labels)) for name in ("amin-1b", "amin-2b"))
     reports = [found[f"replication-{number}"] for number in "123"]
-    too_much = factor([ratio for report in reports for ratio in ratios(report, "G, its scale", "G, exact")])
+    too_much = factor([ratio for report in reports for ratio in report.over("G, its scale", "G, exact").values()])
     yield (
         "- **(ε, δ)** (Amin et al., Sheffet): the default, Gaussian noise by its exact curve. For a pure mechanism to be "
         "ahead of Gaussian noise everywhere, as Amin et al. have it, the errors of Analyze Gauss as published would have "
@@ -68,18 +60,13 @@ def lessons(found: Mapping[str, Results]) -> Iterator[str]:
     gaps = []
     for technique in (sheffet.ALGORITHM_3_LESS, sheffet.ALGORITHM_2, sheffet.ALGORITHM_5):
         paper, exact = (
-            factor(at_the_end(six, method.label, gauss.label))
+            factor(list(six.at_the_end(method.label, gauss.label).values()))
             for method, gauss in zip(technique, sheffet.ANALYZE_GAUSS, strict=True)
         )
         gaps.append(f"{technique[0].label.removesuffix(', paper')} {paper} → {exact}")
-    published = factor(at_the_end(six, *(method.label for method in sheffet.ANALYZE_GAUSS)))
-    scaled = factor(
-        [
-            ratio
-            for panel, _, ratio, _ in many.ratios("Analyze Gauss + cI, exact", "Algorithm 2, exact")
-            if panel != "k = 0"
-        ]
-    )
+    published = factor(list(six.at_the_end(*(method.label for method in sheffet.ANALYZE_GAUSS)).values()))
+    against = many.over("Analyze Gauss + cI, exact", "Algorithm 2, exact")
+    scaled = factor([ratio for (panel, _), ratio in against.items() if panel != "k = 0"])
     yield (
         "- **Sheffet's mechanisms** on one regression, error over that of Analyze Gauss at the largest n, both with the "
         f"paper's constants → both calibrated exactly: {'; '.join(gaps)}. The published constants of Analyze Gauss "
@@ -94,7 +81,7 @@ def lessons(found: Mapping[str, Results]) -> Iterator[str]:
         for family in ("released", "mended")
     )
     over_n = [of_coinpress.ISOTROPIC, of_coinpress.SKEWED]
-    chosen = factor([ratio for _, _, ratio, _ in over_steps.ratios("dpmoments", "non-private", panels=over_n)])
+    chosen = factor(list(over_steps.over("dpmoments", "non-private", *over_n).values()))
     yield (
         "- **CoinPress**: on skewed rows the largest error among t = 2 to 5 is "
         f"{released} times the least with the released program, {mended} times without its two mistakes: the sensitivity "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from scipy.special import stdtrit
 from scipy.stats import trim_mean
 
-from benchmarks.papers.reproduce.declaration import Figure, Panel
+from benchmarks.papers.reproduce.declaration import Figure, Method, Panel
 
 TRIMMED = 0.1
 """From either end, as CoinPress does."""
@@ -155,3 +155,21 @@ class Results:
                     if math.isfinite(first) and then > 0.0:
                         spread = math.hypot(*(relative_error(self.figure.summary, values) for values in both))
                         yield panel.title, x, first / then, spread
+
+    def over(self, method: str, other: str, *panels: str) -> dict[tuple[str, float], float]:
+        """The ratio of errors in every cell that both have, by panel and x."""
+        cells = self.ratios(method, other, panels=panels or None)
+        return {(panel, x): ratio for panel, x, ratio, _ in cells}
+
+    def at_the_end(self, method: str, other: str) -> dict[str, float]:
+        """The ratio at the largest x of every panel."""
+        return {panel: ratio for (panel, _), ratio in self.over(method, other).items()}
+
+    def errors(self, panel: str, methods: Iterable[Method], x: float) -> dict[str, float]:
+        """Those of the methods that were measured there, by label."""
+        labels = [method.label for method in methods if len(self.values(panel, method.label, "error", x))]
+        return {label: self.center(panel, label, "error", x) for label in labels}
+
+    def measured(self, panel: str, method: str) -> list[float]:
+        """The points at which its error was measured."""
+        return list(self.points.get((panel, method, "error"), {}))

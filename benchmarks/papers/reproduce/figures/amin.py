@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above, unmeasured
+from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above, question, unmeasured
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.ridge import ALPHAS, metric
 from benchmarks.papers.reproduce.results import Results
@@ -99,17 +99,17 @@ def lost(results: Results, panel: str, x: float) -> bool:
 
 def mean_gap(results: Results, method: str, other: str, panel: str, *, at: float | None = None) -> float:
     """Geometric mean over ε of the error of ``other`` over that of ``method``."""
-    ratios = [ratio for _, x, ratio, _ in results.ratios(other, method, panels=[panel]) if at is None or x == at]
+    ratios = [ratio for (_, x), ratio in results.over(other, method, panel).items() if at is None or x == at]
     return math.exp(float(np.mean(np.log(ratios)))) if ratios else math.nan
 
 
 def noise_that_the_claim_needs(results: Results, names: tuple[str, ...]) -> float:
     """By how much Gaussian errors would have to grow for AD to be below them in every cell."""
-    return max(ratio for name in names for _, _, ratio, _ in results.ratios("AD", name))
+    return max(max(results.over("AD", name).values()) for name in names)
 
 
 def splits_differ_little(results: Results) -> Outcome:
-    ratios = {(panel, x): ratio for panel, x, ratio, _ in results.ratios("AD", "IT-U")}
+    ratios = results.over("AD", "IT-U")
     apart = max(max(ratio, 1.0 / ratio) for ratio in ratios.values())
     panel, x = max(ratios, key=lambda cell: max(ratios[cell], 1.0 / ratios[cell]))
     return graded(
@@ -120,7 +120,7 @@ def splits_differ_little(results: Results) -> Outcome:
 def beaten_by_gaussian_noise(results: Results) -> Outcome:
     found, against, cells = [], 0, 0
     for kind in (PUBLISHED_GAUSSIAN, EXACT_GAUSSIAN):
-        ratios = [ratio for method in kind for _, _, ratio, _ in results.ratios("AD", method.label)]
+        ratios = [ratio for method in kind for ratio in results.over("AD", method.label).values()]
         label = "as published" if kind is PUBLISHED_GAUSSIAN else "exact"
         found.append(
             f"G {label}: AD has more error in {sum(ratio > 1.0 for ratio in ratios)} of {len(ratios)} cells, "
@@ -141,8 +141,8 @@ def gap_is_widest_on_adult(results: Results) -> Outcome:
     groups: dict[str, dict[str, list[float]]] = {}
     for panel in results.panels:
         table, _, form = panel.title.partition(": ")
-        known = results.ratios("KT", "AD", panels=[panel.title])
-        groups.setdefault(form, {})[table] = [ratio for _, x, ratio, _ in known if not lost(results, panel.title, x)]
+        known = results.over("KT", "AD", panel.title)
+        groups.setdefault(form, {})[table] = [ratio for cell, ratio in known.items() if not lost(results, *cell)]
     found, comparable, widest = [], 0, 0
     for form, tables in groups.items():
         gaps = {table: math.exp(float(np.mean(np.log(ratios)))) for table, ratios in tables.items() if ratios}
@@ -220,7 +220,7 @@ def gap_grows_with_d_and_shrinks_with_n(results: Results) -> Outcome:
         (d, n, x): ratio
         for d in (10, 100)
         for n in SIZES
-        for title, x, ratio, _ in results.ratios("KT", "AD", panels=[f"d = {d}, n = {n:,}"])
+        for (title, x), ratio in results.over("KT", "AD", f"d = {d}, n = {n:,}").items()
         if not lost(results, title, x)
     }
     grows = [gap > gaps[10, n, x] for (d, n, x), gap in gaps.items() if d == 100 and (10, n, x) in gaps]
@@ -418,7 +418,7 @@ def better_than_nothing(results: Results) -> Outcome:
     )
 
 
-USEFUL = Claim("are the regressions better than w = 0?", better_than_nothing, ours=True)
+USEFUL = question("are the regressions better than w = 0?", better_than_nothing)
 
 
 def best_alpha(results: Results, panel: str, method: str, x: float) -> str:

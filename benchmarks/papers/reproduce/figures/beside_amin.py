@@ -15,6 +15,7 @@ from benchmarks.papers.reproduce.claims import (
     factor,
     graded,
     never_above,
+    question,
     slope,
     slopes_near,
     together,
@@ -64,7 +65,7 @@ DIRECTIONS = ("AD", AD_TIGHT.label, KT_TIGHT.label, GAPS.label)
 
 def printed_errs_less(results: Results) -> Outcome:
     """AD by the right law over AD as printed, from ε = 1 on."""
-    cells = {(panel, x): ratio for panel, x, ratio, _ in results.ratios("AD", PRINTED) if x >= 1.0}
+    cells = {cell: ratio for cell, ratio in results.over("AD", PRINTED).items() if cell[1] >= 1.0}
     if not cells:
         return unmeasured(PRINTED)
     above = sum(ratio > 1.05 for ratio in cells.values())
@@ -77,7 +78,7 @@ def printed_errs_less(results: Results) -> Outcome:
 
 def printed_changes_little(results: Results) -> Outcome:
     """How far the two are apart up to ε = 0.1."""
-    ratios = [ratio for _, x, ratio, _ in results.ratios("AD", PRINTED) if x <= 0.1]
+    ratios = [ratio for (_, x), ratio in results.over("AD", PRINTED).items() if x <= 0.1]
     if not ratios:
         return unmeasured(PRINTED)
     apart = max(max(ratio, 1.0 / ratio) for ratio in ratios)
@@ -86,10 +87,10 @@ def printed_changes_little(results: Results) -> Outcome:
 
 def tight_does_not_reach_it(results: Results) -> Outcome:
     """Tight and by gaps over the printed one, where that is ahead of AD."""
-    ahead = {(panel, x) for panel, x, ratio, _ in results.ratios("AD", PRINTED) if ratio > 1.05}
+    ahead = {cell for cell, ratio in results.over("AD", PRINTED).items() if ratio > 1.05}
     found, reached, cells = [], 0, 0
     for method in (AD_TIGHT.label, GAPS.label):
-        ratios = [ratio for panel, x, ratio, _ in results.ratios(method, PRINTED) if (panel, x) in ahead]
+        ratios = [ratio for cell, ratio in results.over(method, PRINTED).items() if cell in ahead]
         if not ratios:
             return unmeasured(method)
         cells += len(ratios)
@@ -114,8 +115,8 @@ def knows_more_than_the_trace(results: Results) -> Outcome:
     """AD, tight, below a multiple of the identity."""
     found, below, cells = [], 0, 0
     for panel in results.panels:
-        ratios = [(x, ratio) for _, x, ratio, _ in results.ratios(AD_TIGHT.label, "(tr G/d)·I", panels=[panel.title])]
-        useful = [x for x, ratio in ratios if ratio < 1.0]
+        ratios = results.over(AD_TIGHT.label, "(tr G/d)·I", panel.title)
+        useful = [x for (_, x), ratio in ratios.items() if ratio < 1.0]
         below, cells = below + len(useful), cells + len(ratios)
         found.append(f"{panel.title} from ε = {min(useful):g} on" if useful else f"{panel.title} at no ε")
     return by_share(
@@ -134,43 +135,30 @@ CALIBRATIONS = beside_moments(
     trials=DEPTH,
     borrowed={"amin-1a": ("AD", "IT-U", "KT", "L", "dpmoments", "(tr G/d)·I")},
     claims=(
-        Claim(
+        question(
             "twice the temperature, which a correct proof allows at the same ε, never has more error",
             together(
                 never_above(AD_TIGHT.label, "AD"),
                 never_above(UNIFORM_TIGHT.label, "IT-U"),
                 never_above(KT_TIGHT.label, "KT"),
             ),
-            ours=True,
         ),
-        Claim(
-            "the split by gaps never has more error than AD, tight", never_above(GAPS.label, AD_TIGHT.label), ours=True
-        ),
-        Claim(
+        question("the split by gaps never has more error than AD, tight", never_above(GAPS.label, AD_TIGHT.label)),
+        question(
             "by the acceptance that the paper prints AD errs less than it can at its ε, from ε = 1 on",
             printed_errs_less,
-            ours=True,
         ),
-        Claim(
-            "up to ε = 0.1 the printed acceptance changes little, since no direction is found",
-            printed_changes_little,
-            ours=True,
+        question(
+            "up to ε = 0.1 the printed acceptance changes little, since no direction is found", printed_changes_little
         ),
-        Claim("the tight calibrations win back a part of that, not all", tight_does_not_reach_it, ours=True),
-        Claim(
-            "the printed acceptance turns the order of AD and L round", laplace_is_overtaken_by_the_misprint, ours=True
-        ),
-        Claim("directions tell more of the table than its trace does", knows_more_than_the_trace, ours=True),
-        Claim(
+        question("the tight calibrations win back a part of that, not all", tight_does_not_reach_it),
+        question("the printed acceptance turns the order of AD and L round", laplace_is_overtaken_by_the_misprint),
+        question("directions tell more of the table than its trace does", knows_more_than_the_trace),
+        question(
             "from ε = 1 on clipped matrix Laplace noise has less error than any choice of directions",
             never_above(MATRIX_LAPLACE.label, *DIRECTIONS, at=lambda x: x >= 1.0),
-            ours=True,
         ),
-        Claim(
-            "with its repair it has less error than they have at every ε",
-            never_above("dpmoments", *DIRECTIONS),
-            ours=True,
-        ),
+        question("with its repair it has less error than they have at every ε", never_above("dpmoments", *DIRECTIONS)),
     ),
     instead=(Instead(AD_TIGHT.label, "dpmoments", "the default under pure ε"),),
     notes=(
@@ -262,8 +250,7 @@ def encoding_matters(results: Results) -> Outcome:
 
 def split_matters_where_a_direction_stands_out(results: Results) -> Outcome:
     """AD over IT-U, at the ε where it is least."""
-    least = {panel.title: min(ratio for _, _, ratio, _ in results.ratios("AD", "IT-U", panels=[panel.title]))
-             for panel in results.panels}  # fmt: skip
+    least = {panel.title: min(results.over("AD", "IT-U", panel.title).values()) for panel in results.panels}
     others = [ratio for title, ratio in least.items() if title != REPLICATION]
     mine = least[REPLICATION]
     return graded(
@@ -290,27 +277,24 @@ FORMS = beside_moments(
     columns=2,
     borrowed={"amin-1a": ("AD", "IT-U", "KT", "L", "dpmoments", "(tr G/d)·I")},
     claims=(
-        Claim("other rows of Adult, and its target, change nothing", only_rows_differ, ours=True),
-        Claim(
+        question("other rows of Adult, and its target, change nothing", only_rows_differ),
+        question(
             "with or without a target the sizes of Wine's and Airfoil's errors change, not their order",
             targets_change_no_order,
-            ours=True,
         ),
-        Claim("how Adult is encoded changes more than which rows it has", encoding_matters, ours=True),
-        Claim(
+        question("how Adult is encoded changes more than which rows it has", encoding_matters),
+        question(
             "an adaptive split gains where a part of the trace lies along one direction, as in the replication's form",
             split_matters_where_a_direction_stands_out,
-            ours=True,
         ),
         Claim("(section 4) AD has less error than L in these forms too", never_above("AD", "L")),
         Claim(
             "(section 4) iterative eigenvectors have less error than KT, from ε = 0.1 on",
             never_above("IT-U", "KT", panels=[panel.title for panel in FORM_PANELS], at=lambda x: x >= 0.1),
         ),
-        Claim(
+        question(
             "the default has less error than all of them at every ε",
             never_above("dpmoments", "AD", "IT-U", "KT", "L", GAPS.label),
-            ours=True,
         ),
     ),
     instead=(Instead("AD", "dpmoments", "the default under pure ε", panels=[panel.title for panel in FORM_PANELS]),),
@@ -329,7 +313,7 @@ def beaten_in_scalings(results: Results) -> Outcome:
     """Cells in which AD has more error, by scaling."""
     cells: dict[str, list[float]] = {}
     for method in amin.PUBLISHED_GAUSSIAN:
-        for panel, _, ratio, _ in results.ratios("AD", method.label):
+        for (panel, _), ratio in results.over("AD", method.label).items():
             cells.setdefault(panel.partition(": ")[2], []).append(ratio)
     if not cells:
         return unmeasured("AD and Gaussian noise")
@@ -384,7 +368,7 @@ WIDE_NOISE = Method(
 def _beaten(results: Results, *labels: str) -> Outcome:
     cells: dict[str, list[float]] = {reading: [] for reading in NORMALIZATIONS}
     for label in labels:
-        for panel, _, ratio, _ in results.ratios("AD", label):
+        for (panel, _), ratio in results.over("AD", label).items():
             cells[panel.partition(": ")[0]].append(ratio)
     ratios = [ratio for known in cells.values() for ratio in known]
     if not ratios:
@@ -423,10 +407,8 @@ NORMALIZED = beside_moments(
     methods=(replace(amin.AD, most_trials=SLOW), *amin.PUBLISHED_GAUSSIAN, WIDE_NOISE, amin.NOTHING),
     trials=20,
     claims=(
-        Claim(
-            "read in these ways, has AD less error than Gaussian noise as published?", beaten_as_published, ours=True
-        ),
-        Claim("than Gaussian noise of d^1.5 on each entry, the replication's scale?", beaten_by_wide_noise, ours=True),
+        question("read in these ways, has AD less error than Gaussian noise as published?", beaten_as_published),
+        question("than Gaussian noise of d^1.5 on each entry, the replication's scale?", beaten_by_wide_noise),
     ),
     notes=(
         "The paper asks of a column, which is a person, mean 0, variance 1 and norm 1, which no column can have. Figure 2 "
@@ -450,7 +432,7 @@ MANY = ROWS[3]
 def gap_closes(results: Results) -> Outcome:
     found, closes = [], 0
     for panel in results.panels:
-        ratios = [ratio for _, _, ratio, _ in results.ratios("KT", "AD", panels=[panel.title])]
+        ratios = list(results.over("KT", "AD", panel.title).values())
         if not ratios:
             return unmeasured("KT and AD")
         closes += ratios[-1] < ratios[0] or ratios[-1] < max(ratios) - 0.1
@@ -527,8 +509,8 @@ def gap_grows(results: Results) -> Outcome:
     """KT over AD by d, up to where AD is lost."""
     found, grows = [], 0
     for panel in results.panels:
-        ratios = {x: ratio for _, x, ratio, _ in results.ratios("KT", "AD", panels=[panel.title])}
-        kept = [ratio for x, ratio in ratios.items() if not amin.lost(results, panel.title, x)]
+        ratios = results.over("KT", "AD", panel.title)
+        kept = [ratio for cell, ratio in ratios.items() if not amin.lost(results, *cell)]
         if len(kept) < 2:
             return unmeasured("KT and AD at two d")
         grows += kept[-1] > kept[0]
@@ -541,21 +523,13 @@ def gap_grows(results: Results) -> Outcome:
 def gains_on_gaussian_noise(results: Results) -> Outcome:
     """G-10 over AD at the smaller ε."""
     panel = results.panels[0].title
-    ratios = [ratio for _, _, ratio, _ in results.ratios(GAUSSIAN.label, "AD", panels=[panel])]
+    ratios = list(results.over(GAUSSIAN.label, "AD", panel).values())
     if not ratios:
         return unmeasured(GAUSSIAN.label)
     last = max(results.points[panel, "AD", "error"])
-    verdict = (
-        Verdict.FAILS
-        if ratios[-1] <= ratios[0]
-        else Verdict.CHANGED
-        if amin.lost(results, panel, last)
-        else Verdict.REPRODUCED
-    )
+    lost, grows = amin.lost(results, panel, last), ratios[-1] > ratios[0]
     words = f"{GAUSSIAN.label} / AD at {panel} by d: {', '.join(map(digits, ratios))}"
-    return Outcome(
-        verdict, f"{words}; at d = {last:g} AD is {'lost' if amin.lost(results, panel, last) else 'not lost'}"
-    )
+    return graded(grows and not lost, grows, f"{words}; at d = {last:g} AD is {'lost' if lost else 'not lost'}")
 
 
 OVER_D = beside_moments(
@@ -580,16 +554,11 @@ OVER_D = beside_moments(
             "(section 5) the guarantee of AD grows as d to the power 3/2: its error grows no faster",
             no_faster_than_guaranteed,
         ),
-        Claim(
+        question(
             "the noise of matrix Laplace grows as d to the power 3/2",
             slopes_near(1.5, (MATRIX_LAPLACE.label,), within=0.1, changed=0.25),
-            ours=True,
         ),
-        Claim(
-            "symmetric Gaussian noise grows as d",
-            slopes_near(1.0, (GAUSSIAN.label,), within=0.1, changed=0.25),
-            ours=True,
-        ),
+        question("symmetric Gaussian noise grows as d", slopes_near(1.0, (GAUSSIAN.label,), within=0.1, changed=0.25)),
         Claim("(appendix C.1) the gap between AD and KT grows with d", gap_grows),
         Claim("(appendix C.1) at small ε AD gains on Gaussian noise as d grows", gains_on_gaussian_noise),
     ),
@@ -630,23 +599,15 @@ NEAR = 1.02
 """An error within this of the better one's is as good."""
 
 
-def errors(results: Results) -> list[tuple[str, float, dict[str, float]]]:
-    """Panel, ε, and the errors of all methods, of cells that all have."""
-    labels = [method.label for method in REGIMES.methods]
-    return [
-        (panel.title, x, {label: results.center(panel.title, label, "error", x) for label in labels})
-        for panel in results.panels
-        for x in panel.points
-        if all(len(results.values(panel.title, label, "error", x)) for label in labels)
-    ]
+def errors(results: Results) -> list[dict[str, float]]:
+    """The errors of all methods, in cells that all have."""
+    cells = [results.errors(panel.title, REGIMES.methods, x) for panel in results.panels for x in panel.points]
+    return [cell for cell in cells if len(cell) == len(REGIMES.methods)]
 
 
 def takes_the_better(rule: Method) -> Callable[[Results], Outcome]:
     def judge(results: Results) -> Outcome:
-        lost = [
-            cell[rule.label] / min(cell[EIGENVECTORS.label], cell[GAUSSIAN_SIDE.label])
-            for _, _, cell in errors(results)
-        ]
+        lost = [cell[rule.label] / min(cell[EIGENVECTORS.label], cell[GAUSSIAN_SIDE.label]) for cell in errors(results)]
         if not lost:
             return unmeasured(rule.label)
         wrong = sum(ratio > NEAR for ratio in lost)
@@ -661,7 +622,7 @@ def errs_on_one_side(results: Results) -> Outcome:
     wrong = [
         (cell[rule.label] > NEAR * cell[GAUSSIAN_SIDE.label], cell[rule.label] > NEAR * cell[EIGENVECTORS.label])
         for rule in (BY_EIGENVALUE, BY_ROWS)
-        for _, _, cell in errors(results)
+        for cell in errors(results)
     ]
     eigenvectors, gaussian = (sum(each[side] for each in wrong) for side in (0, 1))
     return graded(
@@ -673,9 +634,7 @@ def errs_on_one_side(results: Results) -> Outcome:
 
 def gains_little(results: Results) -> Outcome:
     """The better of the two sides over the default, at its least."""
-    ratios = [
-        min(cell[EIGENVECTORS.label], cell[GAUSSIAN_SIDE.label]) / cell["dpmoments"] for _, _, cell in errors(results)
-    ]
+    ratios = [min(cell[EIGENVECTORS.label], cell[GAUSSIAN_SIDE.label]) / cell["dpmoments"] for cell in errors(results)]
     against = sum(ratio < 1.0 / 1.05 for ratio in ratios)
     spread = f"{digits(min(ratios))} at least, {digits(median(ratios))} in the middle, {digits(max(ratios))} at most"
     return by_share(against, len(ratios), f"error of the better of the two / of dpmoments: {spread}")
@@ -693,17 +652,14 @@ REGIMES = beside_moments(
             "(section 3.1) eigenvectors are ahead where λ₁ log λ₁ ≤ log(1/δ)/ε, Gaussian noise elsewhere",
             takes_the_better(BY_EIGENVALUE),
         ),
-        Claim("the rule serves as well with n in place of λ₁, which is private", takes_the_better(BY_ROWS), ours=True),
-        Claim("the rule errs on one side: it takes Gaussian noise too early", errs_on_one_side, ours=True),
-        Claim(
-            "additive noise with a repair that knows its law has no more error than the better of the two",
-            gains_little,
-            ours=True,
+        question("the rule serves as well with n in place of λ₁, which is private", takes_the_better(BY_ROWS)),
+        question("the rule errs on one side: it takes Gaussian noise too early", errs_on_one_side),
+        question(
+            "additive noise with a repair that knows its law has no more error than the better of the two", gains_little
         ),
-        Claim(
+        question(
             "is the rule, a hybrid as the replication proposes one, ahead of one mechanism?",
             never_above(BY_EIGENVALUE.label, "dpmoments"),
-            ours=True,
         ),
     ),
     instead=(Instead(BY_EIGENVALUE.label, "dpmoments", "the default under (ε, δ)"),),

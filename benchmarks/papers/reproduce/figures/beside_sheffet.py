@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above, unmeasured
-from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel
+from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above, question, unmeasured
+from benchmarks.papers.reproduce.declaration import Figure, Instead, Method, Outcome, Panel
 from benchmarks.papers.reproduce.figures import sheffet
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.sheffet import techniques
@@ -39,12 +39,8 @@ def level_at_the_end(results: Results, which: int) -> Outcome:
     """Largest error over the least among the repairs, at the largest n measured."""
     found = {}
     for panel in results.panels:
-        for x in results.points.get((panel.title, REPAIRED[0][which].label, "error"), {}):
-            errors = [
-                results.center(panel.title, method[which].label, "error", x)
-                for method in REPAIRED
-                if len(results.values(panel.title, method[which].label, "error", x))
-            ]
+        for x in results.measured(panel.title, REPAIRED[0][which].label):
+            errors = results.errors(panel.title, [method[which] for method in REPAIRED], x).values()
             if len(errors) == len(REPAIRED):
                 found[panel.title] = max(errors) / min(errors)  # the last stays
     if not found:
@@ -62,7 +58,7 @@ def never_out_of_scale(results: Results) -> Outcome:
         method[which].label: max(
             results.center(panel.title, method[which].label, "error", x)
             for panel in results.panels
-            for x in results.points.get((panel.title, method[which].label, "error"), {})
+            for x in results.measured(panel.title, method[which].label)
         )
         for which in (0, 1)
         for method in REPAIRED
@@ -78,7 +74,7 @@ def never_out_of_scale(results: Results) -> Outcome:
 def gap_closes(results: Results) -> Outcome:
     """The projection less its ridge over Analyze Gauss, both by one calibration, at the largest n measured."""
     paper, exact = (
-        list({panel: ratio for panel, _, ratio, _ in results.ratios(ours.label, gauss.label)}.values())
+        list(results.at_the_end(ours.label, gauss.label).values())
         for ours, gauss in zip(PROJECTION_LESS, sheffet.ANALYZE_GAUSS, strict=True)
     )
     if not paper or not exact:
@@ -93,11 +89,8 @@ def gap_closes(results: Results) -> Outcome:
 
 def inverse_is_no_rival(results: Results, which: int) -> Outcome:
     """Noise on the inverse over Analyze Gauss, by n."""
-    ratios = {
-        panel.title: [ratio for _, _, ratio, _ in results.ratios(
-            INVERSE[which].label, sheffet.ANALYZE_GAUSS[which].label, panels=[panel.title])]
-        for panel in results.panels
-    }  # fmt: skip
+    labels = INVERSE[which].label, sheffet.ANALYZE_GAUSS[which].label
+    ratios = {panel.title: list(results.over(*labels, panel.title).values()) for panel in results.panels}
     ends = [found[-1] for found in ratios.values() if found]
     if not ends:
         return unmeasured(INVERSE[which].label)
@@ -127,23 +120,16 @@ REPAIRS_OF_NOISE = Figure(
             sheffet.below(sheffet.ANALYZE_GAUSS, CLIPPED),
         ),
         *sheffet.under_both("once n is large the repair makes no difference", level_at_the_end, ours=True),
-        Claim(
-            "at small n repairs that know the noise never err by much more than β̂ = 0 does",
-            never_out_of_scale,
-            ours=True,
-        ),
-        Claim(
-            "exact calibration closes the gap of the projection less its ridge to Analyze Gauss", gap_closes, ours=True
-        ),
+        question("at small n repairs that know the noise never err by much more than β̂ = 0 does", never_out_of_scale),
+        question("exact calibration closes the gap of the projection less its ridge to Analyze Gauss", gap_closes),
         *sheffet.under_both(
             "noise on the inverse (Theorem B.5) is no rival, where its precondition holds and n is large",
             inverse_is_no_rival,
             ours=True,
         ),
-        Claim(
+        question(
             "pure ε, matrix Laplace noise, has no more error than Gaussian noise at δ = 10⁻⁶ (d = 12)",
             never_above(PURE.label, "dpmoments"),
-            ours=True,
         ),
     ),
     instead=(Instead(INVERSE[0].label, "dpmoments", "the default under (ε, δ)"),),
@@ -180,7 +166,7 @@ def rises_with_n(results: Results, which: int) -> Outcome:
     for method in (CLIPPED, LEAST_SHIFT):
         label, most = method[which].label, (0.0, "nowhere")
         for title in OF_TEN:
-            xs = list(results.points.get((title, label, "error"), {}))
+            xs = results.measured(title, label)
             rises = [
                 (
                     results.center(title, label, "error", x) / results.center(title, label, "error", before),
@@ -202,7 +188,7 @@ def no_repair_is_best_for_both(results: Results, which: int) -> Outcome:
     labels = [method[which].label for method in REPAIRS]
     worst: dict[tuple[str, str], float] = {}
     for title in (*OF_TEN, *OF_FIVE):
-        for x in results.points.get((title, labels[0], "error"), {}):
+        for x in results.measured(title, labels[0]):
             errors = {label: results.center(title, label, "error", x) for label in labels}
             for label, error in errors.items():
                 key = label, TEN if title in OF_TEN else FIVE
@@ -219,9 +205,7 @@ def no_repair_is_best_for_both(results: Results, which: int) -> Outcome:
 def default_against_scaled(results: Results) -> Outcome:
     """dpmoments over Analyze Gauss + cI, exact, by n."""
     scaled = sheffet.SCALED_GAUSS[1].label
-    ratios = {
-        title: [ratio for _, _, ratio, _ in results.ratios("dpmoments", scaled, panels=[title])] for title in OF_TEN
-    }
+    ratios = {title: list(results.over("dpmoments", scaled, title).values()) for title in OF_TEN}
     if not all(ratios.values()):
         return unmeasured(scaled)
     most = max(map(max, ratios.values()))
@@ -289,7 +273,7 @@ COLLINEAR = Figure(
             ours=True,
         ),
         *sheffet.under_both("no repair is the best for both questions", no_repair_is_best_for_both, ours=True),
-        Claim("the default's repair serves ten features as well as cI does", default_against_scaled, ours=True),
+        question("the default's repair serves ten features as well as cI does", default_against_scaled),
         *sheffet.under_both(
             "(section 4.1) taking the mean off additive Wishart noise lowers the error on ten features too",
             sheffet.below(sheffet.ALGORITHM_3_LESS, sheffet.ALGORITHM_3, panels=OF_TEN),
@@ -327,13 +311,10 @@ def worse_than_the_best(results: Results, which: int) -> Outcome:
     ratios = []
     for panel in results.panels:
         for x in panel.points:
-            errors = [
-                results.center(panel.title, rival[which].label, "error", x)
-                for rival in RIVALS
-                if len(results.values(panel.title, rival[which].label, "error", x))
-            ]
-            if errors and len(results.values(panel.title, label, "error", x)):
-                ratios.append(results.center(panel.title, label, "error", x) / min(errors))
+            errors = results.errors(panel.title, [LEAST_SHIFT[which], *(rival[which] for rival in RIVALS)], x)
+            mine = errors.pop(label, None)
+            if errors and mine is not None:
+                ratios.append(mine / min(errors.values()))
     if not ratios:
         return unmeasured(label)
     against = sum(ratio <= 1.0 + sheffet.LEVEL for ratio in ratios)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.papers.reproduce.claims import digits, factor, graded, never_above, spread_of, within_factor
+from benchmarks.papers.reproduce.claims import digits, factor, graded, never_above, question, spread_of, within_factor
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.means import LAWS
 from benchmarks.papers.reproduce.results import Results
@@ -292,10 +292,9 @@ FIGURE_4 = hundred_means(
             "at d = 500 and n below 4d (here n = 1,900) privacy costs t = 2 less than a factor of 2",
             within_factor("released, t = 2", "non-private", 2.0, panels=[FIVE_HUNDRED], at=lambda n: n == 1900),
         ),
-        Claim(
+        question(
             "at d = 500 the library's default costs less than a factor of 2 from n = 1,000 on",
             within_factor("dpmoments", "non-private", 2.0, panels=[FIVE_HUNDRED]),
-            ours=True,
         ),
         Claim(
             "CoinPress is ahead of the coordinatewise methods at every ρ",
@@ -333,10 +332,9 @@ FIGURE_5 = hundred_means(
             "with t = 2 the error in excess of no privacy is well behaved for heavier tails (here: at most half of it)",
             within_factor("released, t = 2", "non-private", 1.5, changed=2.0),
         ),
-        Claim(
+        question(
             "the same of the library's default, whose last clip widens for heavy tails",
             within_factor("dpmoments", "non-private", 1.5, changed=2.0),
-            ours=True,
         ),
     ),
     instead=(Instead("released, t = 2", "dpmoments", '`release_mean(…, mechanism="coinpress")`'),),
@@ -471,12 +469,10 @@ ISOTROPIC_OVER_RHO, SKEWED_OVER_RHO = "isotropic", "skewed"
 def performs_well(results: Results) -> Outcome:
     found = []
     for method in ("released, t = 3", "dpmoments"):
-        ratios = [(x, ratio) for _, x, ratio, _ in results.ratios(method, "non-private", panels=[ISOTROPIC_OVER_RHO])]
+        ratios = [(x, ratio) for (_, x), ratio in results.over(method, "non-private", ISOTROPIC_OVER_RHO).items()]
         words = ", ".join(f"{digits(ratio)} at ρ = {x:.3g}" for x, ratio in (ratios[0], ratios[-1]))
         found.append((ratios[-1][1], f"{method} / non-private {words}"))
-    against_one = [
-        ratio for _, _, ratio, _ in results.ratios("released, t = 3", "released, t = 1", panels=[ISOTROPIC_OVER_RHO])
-    ]
+    against_one = list(results.over("released, t = 3", "released, t = 1", ISOTROPIC_OVER_RHO).values())
     return graded(
         found[0][0] < 1.5 and max(against_one) < 1.0,
         found[0][0] < 2.0,
@@ -564,7 +560,7 @@ FIGURE_8 = hundred(
     log_error=False,
     claims=(
         Claim("one step loses most of the structure, t = 5 finds both components", several_steps_find_the_map),
-        Claim("the library's default finds both, whatever t is", default_finds_it_with_less, ours=True),
+        question("the library's default finds both, whatever t is", default_finds_it_with_less),
     ),
     notes=(
         "What is drawn here is the agreement with the exact components, over t; the map itself is drawn into the "

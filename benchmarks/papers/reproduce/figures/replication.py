@@ -42,7 +42,7 @@ def beats_gaussian(results: Results) -> Outcome:
     """With the report's scale of Gaussian noise, by which it is judged, and with one that follows from (ε, δ)."""
     found, against = [], {}
     for other in ("G, its scale", "G, exact"):
-        cells = [ratio for _, x, ratio, _ in results.ratios("DP (iterative)", other) if x <= SMALL]
+        cells = [ratio for (_, x), ratio in results.over("DP (iterative)", other).items() if x <= SMALL]
         against[other] = sum(ratio >= 1.0 for ratio in cells), len(cells)
         less = len(cells) - against[other][0]
         found.append(f"{other}: less error in {less} of {len(cells)} cells with ε ≤ {SMALL:g}, ratio {factor(cells)}")
@@ -50,7 +50,7 @@ def beats_gaussian(results: Results) -> Outcome:
 
 
 def says_something(results: Results) -> Outcome:
-    cells = {x: ratio for _, x, ratio, _ in results.ratios("DP (iterative)", "(tr G/d)·I")}
+    cells = {x: ratio for (_, x), ratio in results.over("DP (iterative)", "(tr G/d)·I").items()}
     below = [x for x, ratio in cells.items() if ratio < 1.0]
     least = f"from ε = {min(below):g} on" if below else "nowhere"
     return graded(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above, unmeasured
+from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above, question, unmeasured
 from benchmarks.papers.reproduce.declaration import EXACT, Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.outputs_as_features import (
     BASE_ZEROS,
@@ -111,11 +111,9 @@ def wins_in_the_end(results: Results, which: int) -> Outcome:
     found, late = [], 0
     first, then = ALGORITHM_1[which].label, ALGORITHM_2[which].label
     for panel in results.panels:
-        ratios = [(x, ratio) for _, x, ratio, _ in results.ratios(first, then, panels=[panel.title])]
-        last = ratios[-1][1]
-        late += last > 1.05
-        words = ", ".join(digits(ratio) for _, ratio in ratios)
-        found.append(f"{panel.title}: {words}")
+        ratios = list(results.over(first, then, panel.title).values())
+        late += ratios[-1] > 1.05
+        found.append(f"{panel.title}: {', '.join(map(digits, ratios))}")
     return graded(late == len(found), late, f"{first} / {then} by n: {'; '.join(found)}")
 
 
@@ -225,11 +223,7 @@ def gauss_is_best_in_the_end(results: Results, which: int) -> Outcome:
     for panel in results.panels:
         ahead, ratio = None, math.inf
         for x in panel.points:
-            errors = [
-                results.center(panel.title, other[which].label, "error", x)
-                for other in OTHERS
-                if len(results.values(panel.title, other[which].label, "error", x))
-            ]
+            errors = results.errors(panel.title, [other[which] for other in OTHERS], x).values()
             if errors:
                 ratio = results.center(panel.title, ANALYZE_GAUSS[which].label, "error", x) / min(errors)
                 ahead = (ahead or x) if ratio < 1.0 - LEVEL else None
@@ -257,11 +251,10 @@ def gap_closes(results: Results) -> Outcome:
     """Ours: what exact calibration leaves of the gap at the largest n."""
     found = []
     for other in OTHERS:
-        ratios = []
-        for which in (0, 1):
-            of_all = results.ratios(other[which].label, ANALYZE_GAUSS[which].label)
-            at_the_end = {panel: ratio for panel, _, ratio, _ in of_all}  # the last of each panel stays
-            ratios.append(factor(list(at_the_end.values())))
+        ratios = [
+            factor(list(results.at_the_end(other[which].label, ANALYZE_GAUSS[which].label).values()))
+            for which in (0, 1)
+        ]
         found.append(f"{other[0].label.removesuffix(', paper')}: {ratios[0]} → {ratios[1]}")
     least = min(
         ratio
@@ -292,7 +285,7 @@ FIGURE_4 = regressions(
     claims=(
         *under_both("Analyze Gauss is the best of all once n is large", gauss_is_best_in_the_end),
         *under_both("at small n Analyze Gauss is out of scale, and the others say little", useless_at_first),
-        Claim("is the gap to Analyze Gauss the mechanisms' own?", gap_closes, ours=True),
+        question("is the gap to Analyze Gauss the mechanisms' own?", gap_closes),
         *under_both("Algorithm 5 is better than Algorithm 2", below(ALGORITHM_5, ALGORITHM_2)),
     ),
     instead=(
@@ -337,8 +330,7 @@ def scaled_is_worse(results: Results, which: int) -> Outcome:
         if panel.title == "k = 0":
             continue
         for x in panel.points:
-            errors = [results.center(panel.title, rival[which].label, "error", x) for rival in rivals
-                      if len(results.values(panel.title, rival[which].label, "error", x))]  # fmt: skip
+            errors = results.errors(panel.title, [rival[which] for rival in rivals], x).values()
             if errors:
                 ratios.append(results.center(panel.title, SCALED_GAUSS[which].label, "error", x) / min(errors))
     worse = sum(ratio > 1.05 for ratio in ratios)
@@ -392,7 +384,7 @@ def ridge_is_put_on_the_others(results: Results, which: int) -> Outcome:
 def ridge_and_not_projection(results: Results) -> Outcome:
     """Algorithm 2 over the projection with the same r and no ridge, at the largest n."""
     private, free = ALGORITHM_2[0].label, PROJECTION.label
-    last = {panel: ratio for panel, _, ratio, _ in results.ratios(private, free)}
+    last = results.at_the_end(private, free)
     if not last:
         return unmeasured(free)
     found = ", ".join(f"{panel}: {digits(ratio)}" for panel, ratio in last.items())
@@ -461,7 +453,7 @@ FIGURE_5 = Figure(
             ridge_is_put_on_the_others,
             ours=True,
         ),
-        Claim("is it the ridge that costs, not the projection?", ridge_and_not_projection, ours=True),
+        question("is it the ridge that costs, not the projection?", ridge_and_not_projection),
         *under_both(
             f"(section 6.2) the lasso on a release is not sparse where it should be (k = {MOST})",
             lasso_is_not_sparse_where_it_should_be,
