@@ -54,26 +54,16 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """A table with its own answers.
-
-    Attributes
-    ----------
-    places : ndarray of int
-        The features that correlations, means and components are of: numbers, and levels that are not rare.
-    pairs : tuple of ndarray
-        Pairs of them, of different columns.
-    targets : tuple of int
-        What five regressions predict; the first is that of one.
-    """
+    """A table with its own answers."""
 
     data: Any
     schema: dpm.Schema
     asked: Asked
     n_rows: int
     moments: Moments
-    places: Any
-    pairs: Any
-    targets: tuple[int, ...]
+    places: Any  # the features that correlations, means and components are of: numbers, and levels that are not rare
+    pairs: Any  # pairs of them, of different columns
+    targets: tuple[int, ...]  # what five regressions predict; the first is that of one
     tables: Tables = field(default_factory=dict)
 
     @classmethod

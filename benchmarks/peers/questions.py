@@ -19,7 +19,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
@@ -35,6 +34,7 @@ from benchmarks.practice.regression.methods import (
 )
 from benchmarks.practice.regression.single_regression import Regression, SingleRegression
 from benchmarks.practice.tables import Made, chosen, made
+from dpmoments.base.values import FloatArray
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
@@ -54,8 +54,6 @@ DESCENTS = tuple(NoisyGradientDescent(steps=100, clip=clip, rate=1.5) for clip i
 LOST = 1.1
 CAP = 1.0
 """Largest excess risk of a regression: a fit that loses as much as the target varies has failed, however badly."""
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,10 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE
+from benchmarks.practice.comparison.errors import correlations
 from benchmarks.practice.tables import TABLES, Entry, Half, chosen, made
+from dpmoments.base.values import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Budget = tuple[float, float]
 
 BUDGETS: tuple[Budget, ...] = ((1.0, 0.0), (3.0, 0.0), (1.0, 1e-6), (3.0, 1e-6))
@@ -61,17 +62,9 @@ def collection(half: Half | None = None, names: Sequence[str] | None = None) -> 
 
 @dataclass(frozen=True, eq=False)
 class OwnMoments:
-    """The exact moments of a table within its bounds, feature by feature in original units.
+    """The exact moments of a table within its bounds, feature by feature in original units; the column of each, and its class.
 
-    Attributes
-    ----------
-    names, columns, kinds : ndarray of str, shape (d,)
-        Features, the column of each, and its class.
-    n_rows : int
-    mean : ndarray of shape (d,)
-    covariance : ndarray of shape (d, d)
-    varying, counted : ndarray of bool, shape (d,)
-        Features that vary; without levels of an extreme share.
+    Features that vary count, but for levels of an extreme share.
     """
 
     names: npt.NDArray[np.str_]
@@ -156,12 +149,6 @@ class OwnMoments:
         line[[list(self.names).index(name) for name in fit.features]] = fit.coefficients
         risk = line @ self.covariance @ line + (fit.intercept + line @ self.mean) ** 2
         return max(float(risk / self.covariance[target, target] - 1.0 + explained), LEAST_EXCESS)
-
-
-def correlations(covariance: FloatArray) -> FloatArray:
-    variances = np.diagonal(covariance)
-    deviations = np.sqrt(np.where(variances > 0.0, variances, np.inf))
-    return np.asarray(np.clip(covariance / np.outer(deviations, deviations), -1.0, 1.0), dtype=np.float64)
 
 
 def root_mean_square(values: FloatArray) -> float:

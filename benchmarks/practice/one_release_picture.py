@@ -5,10 +5,11 @@ python -m benchmarks.practice.one_release_picture
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
+from benchmarks.pages import EVIDENCE
 from benchmarks.papers import datasets as papers_datasets
 
 mpl.use("Agg")
@@ -18,7 +19,7 @@ import numpy as np
 import dpmoments as dpm
 from dpmoments.papers.mechanisms.eigenvectors import PaperLaplace
 
-OUTPUT = Path(__file__).parents[2] / "docs" / "evidence" / "images" / "one-release.png"
+OUTPUT = EVIDENCE / "images" / "one-release.png"
 EPSILONS = [0.1, 0.2, 0.5, 1.0, 2.0, 4.0]
 SERIES = [
     ("Laplace, as published", PaperLaplace(), "clip", "#999999"),
@@ -35,28 +36,14 @@ def error_curves(axis: plt.Axes) -> None:
     rows = papers_datasets.standardized_unit_rows(dpm.datasets.adult(), include_target=True)
     truth = rows.T @ rows / len(rows)
     schema = dpm.Schema.unit_ball(rows.shape[1])
+
+    def error(seed: int, **options: Any) -> float:
+        released = dpm.release(rows, schema, neighbors="replace_one", mean=False, insecure_seed=seed, **options)
+        return dpm.metrics.normalized_frobenius_error(released.second_moment, truth)
+
     for label, mechanism, repair, color in SERIES:
-        errors = [
-            np.mean(
-                [
-                    dpm.metrics.normalized_frobenius_error(
-                        dpm.release(
-                            rows,
-                            schema,
-                            epsilon=epsilon,
-                            neighbors="replace_one",
-                            mean=False,
-                            mechanism=mechanism,
-                            repair=repair,
-                            insecure_seed=seed,
-                        ).second_moment,
-                        truth,
-                    )
-                    for seed in range(TRIALS)
-                ]
-            )
-            for epsilon in EPSILONS
-        ]
+        options = {"mechanism": mechanism, "repair": repair}
+        errors = [np.mean([error(seed, epsilon=epsilon, **options) for seed in range(TRIALS)]) for epsilon in EPSILONS]
         axis.loglog(EPSILONS, errors, "o-", color=color, label=label)
     axis.set_xlabel("ε (pure differential privacy)")
     axis.set_ylabel("error of the second moment, ‖Ĉ − C‖_F / n")
@@ -90,9 +77,7 @@ def main() -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
     error_curves(axes[0])
     many_regressions(axes[1])
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(OUTPUT, dpi=130)
-    print(f"wrote {OUTPUT}")
 
 
 if __name__ == "__main__":

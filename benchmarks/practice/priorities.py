@@ -1,14 +1,14 @@
 """What priorities buy and cost: the weight of one column, and that of means, on tables of the design half.
 
-``OMP_NUM_THREADS=1 python -m benchmarks.practice.priorities [--seeds 20]`` writes its part of ``docs/evidence/practice.md``.
+``OMP_NUM_THREADS=1 python -m benchmarks.practice.priorities`` writes its part of ``docs/evidence/practice.md``.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.comparison.errors import Truth
-from benchmarks.practice.tables import chosen, made
+from benchmarks.practice.tables import Made, chosen
 from dpmoments.base.values import FloatArray
 
 BUDGETS: dict[str, dict[str, float]] = {"ε = 1": {"epsilon": 1.0}, "(1, 10⁻⁹)": {"epsilon": 1.0, "delta": 1e-9}}
 TABLES = {"items-12x4-5000": "q0", "mixed-dependent-1000": "c0", "loose-10000": "x0"}
 """Tables and the column that counts more."""
 WEIGHTS = (4.0, 16.0)
+SEEDS = 20
 MEAN_WEIGHTS = (1 / 16, 1 / 4, 4.0, 16.0)
 
 
@@ -31,18 +32,15 @@ def weighted(schema: dpm.Schema, column: str, weight: float) -> dpm.Schema:
     return dpm.Schema(*(replace(one, weight=weight) if one.name == column else one for one in schema.columns))
 
 
-def errors(name: str, schema: dpm.Schema, budget: dict[str, Any], seeds: int) -> FloatArray:
+def errors(table: Made, column: str, schema: dpm.Schema, budget: dict[str, Any]) -> FloatArray:
     """Squared errors of: a column's pairs, all other pairs, the covariance, and means, each summed over the features."""
-    (entry,) = chosen(names=[name])
-    table = made(entry)
-    assert table is not None
     data, stated = table
     truth, units = Truth.of(data, stated, None), stated.encoding().scale
     own = np.zeros(len(units), dtype=bool)
-    features = next(column for column in stated.columns if column.name == TABLES[name]).feature_names
+    features = next(one for one in stated.columns if one.name == column).feature_names
     own[[stated.feature_names.index(feature) for feature in features]] = True
     result = []
-    for seed in range(seeds):
+    for seed in range(SEEDS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dpm.ReleaseWarning)
             release = dpm.release(data, schema, **budget, threads=1, insecure_seed=seed)
@@ -60,37 +58,30 @@ def ratio(first: FloatArray, second: FloatArray) -> str:
     return f"{factor:.2f} ± {factor * float(logs.std(ddof=1)) / np.sqrt(len(logs)):.2f}"
 
 
-def lines(seeds: int) -> Iterator[str]:
+def lines() -> Iterator[str]:
     """Both tables."""
-    yield f"Errors over those without a weight, at the same {seeds} seeds; ± is a standard error."
+    yield f"Errors over those without a weight, at the same {SEEDS} seeds; ± is a standard error."
     yield ""
     yield "| table, column | budget | weight | its covariances with others | the other covariances | means |"
     yield "| --- | --- | ---: | ---: | ---: | ---: |"
     plain: dict[tuple[str, str], FloatArray] = {}
-    schemas: dict[str, dpm.Schema] = {}
-    for name, column in TABLES.items():
-        (entry,) = chosen(names=[name])
-        table = made(entry)
-        assert table is not None
-        schemas[name] = table[1]
-        for budget, options in BUDGETS.items():
-            plain[name, budget] = before = errors(name, schemas[name], options, seeds)
-            for weight in WEIGHTS:
-                after = errors(name, weighted(schemas[name], column, weight), options, seeds)
-                cells = " | ".join(ratio(after[:, place], before[:, place]) for place in (0, 1, 3))
-                yield f"| {name}, {column} | {budget} | {weight:g} | {cells} |"
+    tables = {name: chosen(names=[name])[0].make() for name in TABLES}
+    for (name, column), (budget, options) in product(TABLES.items(), BUDGETS.items()):
+        table, schema = tables[name], tables[name][1]
+        plain[name, budget] = before = errors(table, column, schema, options)
+        for weight in WEIGHTS:
+            after = errors(table, column, weighted(schema, column, weight), options)
+            cells = " | ".join(ratio(after[:, place], before[:, place]) for place in (0, 1, 3))
+            yield f"| {name}, {column} | {budget} | {weight:g} | {cells} |"
     yield ""
     yield "| table | budget | weight of means | covariance | means |"
     yield "| --- | --- | ---: | ---: | ---: |"
-    for name, schema in schemas.items():
-        for budget, options in BUDGETS.items():
-            for weight in MEAN_WEIGHTS:
-                after = errors(name, dpm.Schema(*schema.columns, mean_weight=weight), options, seeds)
-                cells = " | ".join(ratio(after[:, place], plain[name, budget][:, place]) for place in (2, 3))
-                yield f"| {name} | {budget} | {weight:g} | {cells} |"
+    for (name, column), (budget, options), weight in product(TABLES.items(), BUDGETS.items(), MEAN_WEIGHTS):
+        schema = dpm.Schema(*tables[name][1].columns, mean_weight=weight)
+        after = errors(tables[name], column, schema, options)
+        cells = " | ".join(ratio(after[:, place], plain[name, budget][:, place]) for place in (2, 3))
+        yield f"| {name} | {budget} | {weight:g} | {cells} |"
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=20)
-    write_part(EVIDENCE / "practice.md", "priorities", lines(parser.parse_args().seeds))
+    write_part(EVIDENCE / "practice.md", "priorities", lines())

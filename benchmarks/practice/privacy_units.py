@@ -49,17 +49,10 @@ BOUND = 4.0
 
 @dataclass(frozen=True)
 class LongTable:
-    """Rows of people in the unit ball, sorted by person.
+    """Rows of people in the unit ball, sorted by person."""
 
-    Attributes
-    ----------
-    rows : ndarray, shape (n, d)
-    person : ndarray of int, shape (n,)
-        0, 1, …, in order.
-    """
-
-    rows: FloatArray
-    person: npt.NDArray[np.int64]
+    rows: FloatArray  # (n, d)
+    person: npt.NDArray[np.int64]  # (n,), 0, 1, …, in order
 
     @classmethod
     def of(cls, values: FloatArray, person: npt.NDArray[np.int64], lower: FloatArray, upper: FloatArray) -> LongTable:

@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy.stats import binom, chi2
 from scipy.stats import t as student
@@ -21,9 +20,8 @@ from scipy.stats import t as student
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import chosen
+from dpmoments.base.values import FloatArray
 from dpmoments.rows.rows import Rows
-
-FloatArray = npt.NDArray[np.float64]
 
 PAGE = EVIDENCE / "regression-coverage.md"
 LEVEL = 0.95

@@ -31,26 +31,14 @@ METRICS = ("correlations", "covariance in own sd", "covariance in half-widths of
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A guess of every numeric column's range; right is the mean ± 2 sd.
-
-    Attributes
-    ----------
-    name : str
-    width : float
-        Factor of the right width.
-    random : bool
-        Whether a fair coin says, for each column in each run, if the width is too large or too small by that factor.
-    shift : float
-        Distance of the middle from the mean, in sd; a fair coin says to which side.
-    first : bool
-        Whether the first column's width alone is wrong.
-    """
+    """A guess of every numeric column's range; right is the mean ± 2 sd."""
 
     name: str
-    width: float = 1.0
+    width: float = 1.0  # factor of the right width
+    # whether a fair coin says, for each column in each run, if the width is too large or too small by that factor
     random: bool = False
-    shift: float = 0.0
-    first: bool = False
+    shift: float = 0.0  # distance of the middle from the mean, in sd; a fair coin says to which side
+    first: bool = False  # whether the first column's width alone is wrong
 
     def of(self, column: Numeric, cells: FloatArray, seed: int, place: int) -> tuple[float, float]:
         """The range, rounded as a person would, its middle inside the bounds."""

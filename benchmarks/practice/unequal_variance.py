@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import chosen, made
-
-FloatArray = npt.NDArray[np.float64]
+from dpmoments.base.values import FloatArray
 
 PAGE = EVIDENCE / "regression-coverage.md"
 LEAST_ROWS = 200

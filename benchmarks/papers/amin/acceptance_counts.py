@@ -1,9 +1,9 @@
 """Proposals a direction takes under the right and under the printed acceptance, on the tables of Amin et al. (2019).
 
-    OMP_NUM_THREADS=1 python -m benchmarks.papers.amin.acceptance_counts [--split uniform]
+    OMP_NUM_THREADS=1 python -m benchmarks.papers.amin.acceptance_counts
 
 Section 3.2 of the paper reports how many proposals its experiments needed. Here Algorithm 1 runs with its own budgets and
-temperatures (half of ε for the eigenvalues, ε_i/4, Corollary 1 or equal parts) on Wine, Airfoil, Adult and on tables by
+temperatures (half of ε for the eigenvalues, ε_i/4, by Corollary 1) on Wine, Airfoil, Adult and on tables by
 Algorithm 3, each rule going the way that its own law leads it. Nobody can wait for 10²⁰ proposals: the expected number of every
 direction is N = M |Ω|^{−1/2}/E[target], and E[target], over the uniform law, is the mean of target over density of 4,000 draws
 from an envelope of its own (a few per cent of standard error). Counts are geometric; their median is that of one simulated count
@@ -12,10 +12,8 @@ a direction. Fixed seeds; about two minutes. Writes a table of docs/evidence/mis
 
 from __future__ import annotations
 
-import argparse
 import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -70,7 +68,7 @@ def log_mean_proposals(gaps: np.ndarray, rng: np.random.Generator, *, printed: b
     return log_bound - 0.5 * float(np.log1p(2.0 * gaps / b).sum()) - float(log_target)
 
 
-def counts(rows: np.ndarray, epsilon: float, split: str, *, printed: bool) -> tuple[float, float]:
+def counts(rows: np.ndarray, epsilon: float, *, printed: bool) -> tuple[float, float]:
     """Median count and expected count of a direction, over the directions of a few runs."""
     n, d = rows.shape
     gram, rng = rows.T @ rows, np.random.default_rng(11)
@@ -82,7 +80,7 @@ def counts(rows: np.ndarray, epsilon: float, split: str, *, printed: bool) -> tu
         return printed_law(gaps, 1, rng)[0] if printed else sample_bingham_diagonal(-gaps, None, rng)[0]
 
     for _ in range(RUNS_BELOW_50_FEATURES if d < 50 else 1):
-        successive_directions(gram, temperatures(eigenvalues, epsilon, n, split, rng), draw)
+        successive_directions(gram, temperatures(eigenvalues, epsilon, n, "adaptive", rng), draw)
     means = np.exp(logs)
     # Geometric with mean N: ⌈−E/log(1 − 1/N)⌉, E standard exponential; floats, since 10²⁰ is beyond int64.
     simulated = np.ceil(rng.standard_exponential(len(means)) / -np.log1p(-1.0 / np.maximum(means, 1.0 + 1e-12)))
@@ -97,31 +95,16 @@ def shown(value: float) -> str:
     return f"{value / 10**exponent:.0f}·10^{exponent}"
 
 
-def table(split: str, say: Callable[[str], None]) -> list[str]:
+def lines() -> Iterator[str]:
     """Median / mean by table, rule and ε."""
-    lines = [
-        "| table | rule | d | " + " | ".join(f"ε = {epsilon:g}" for epsilon in EPSILONS) + " |",
-        "| --- | --- | --- |" + " --- |" * len(EPSILONS),
-    ]
+    yield "| table | rule | d | " + " | ".join(f"ε = {epsilon:g}" for epsilon in EPSILONS) + " |"
+    yield "| --- | --- | --- |" + " --- |" * len(EPSILONS)
     for name, rows in tables():
         n, d = rows.shape
-        for printed in (False, True):
-            cells = [" / ".join(map(shown, counts(rows, epsilon, split, printed=printed))) for epsilon in EPSILONS]
-            rule = "as printed" if printed else "right"
-            lines.append(f"| {name}, n = {n:,} | {rule} | {d} | " + " | ".join(cells) + " |")
-            say(lines[-1])
-    return lines
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--split", choices=["adaptive", "uniform"], default="adaptive")
-    split, start = parser.parse_args().split, time.perf_counter()
-    lines = table(split, lambda line: print(line, flush=True))
-    if split == "adaptive":
-        write_part(PAGE, "counts", lines)
-    print(f"{time.perf_counter() - start:.0f} s")
+        for printed, rule in ((False, "right"), (True, "as printed")):
+            cells = [" / ".join(map(shown, counts(rows, epsilon, printed=printed))) for epsilon in EPSILONS]
+            yield f"| {name}, n = {n:,} | {rule} | {d} | " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":
-    main()
+    write_part(PAGE, "counts", lines())

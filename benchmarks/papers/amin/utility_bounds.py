@@ -1,6 +1,6 @@
 """Theorem 2 and Corollary 1 of Amin et al. (2019) against measured errors.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.papers.amin.utility_bounds [--trials 100]
+    OMP_NUM_THREADS=1 python -m benchmarks.papers.amin.utility_bounds
 
 Fixed seeds. Writes the tables of docs/evidence/utility-bounds-eigenvectors.md (its prose stays as it is); about ten minutes on
 one core.
@@ -8,9 +8,7 @@ one core.
 
 from __future__ import annotations
 
-import argparse
 import math
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +35,7 @@ from dpmoments.rows.rows import Rows
 
 PAGE = EVIDENCE / "utility-bounds-eigenvectors.md"
 FAILURE = 0.05
+TRIALS = 100
 EPSILONS = (0.1, 1.0, 4.0)
 LINES = (
     (
@@ -100,10 +99,6 @@ class Table:
         for seed in range(trials):
             noisy = plan.run(self.rows, PrivacyFilter.open(plan, insecure_seed=10_000 + seed))
             yield float(np.linalg.norm(noisy.gram - self.gram)) / self.n_rows, noisy.diagnostics
-
-
-def loaded() -> dict[str, Dataset]:
-    return {"Wine": dpm.datasets.wine(), "Airfoil": dpm.datasets.airfoil(), "Adult": dpm.datasets.adult("all")}
 
 
 def unit_rows(name: str, data: Dataset) -> Table:
@@ -181,9 +176,10 @@ def slack(plan: IterativeEigenvectorsPlan, failure: float) -> float:
     return rounding + largest_noise(count_scale(plan.count_loss), 1, failure, kind=kind) + 1.0
 
 
-def bounds(trials: int) -> list[str]:
+def bounds() -> list[str]:
     """Bound over measured error: of the median error and of the largest, and how often the error was above."""
-    tables = [unit_rows(name, data) for name, data in loaded().items()]
+    loaded = {"Wine": dpm.datasets.wine(), "Airfoil": dpm.datasets.airfoil(), "Adult": dpm.datasets.adult()}
+    tables = [unit_rows(name, data) for name, data in loaded.items()]
     tables += [synthetic(10_000, 10, decay) for decay in (0.0, 1.0, 2.0)] + [synthetic(100_000, 50, 1.0)]
     lines = [
         "| table | ε | allocation | error, median | Theorem 2: factor, median (max) | paper's constants | "
@@ -194,7 +190,7 @@ def bounds(trials: int) -> list[str]:
     above = total = 0
     for table in tables:
         n, d = table.n_rows, len(table.gram)
-        runs = trials if d < 40 else max(trials // 10, 2)
+        runs = TRIALS if d < 40 else TRIALS // 10
         for epsilon in EPSILONS:
             for label, mechanism in LINES:
                 plan = table.plan(mechanism, PrivacyBudget.pure(epsilon))
@@ -230,13 +226,5 @@ def bounds(trials: int) -> list[str]:
     return lines
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=100)
-    trials, start = parser.parse_args().trials, time.perf_counter()
-    write_part(PAGE, "bounds", bounds(trials))
-    print(f"{time.perf_counter() - start:.0f} s")
-
-
 if __name__ == "__main__":
-    main()
+    write_part(PAGE, "bounds", bounds())

@@ -6,7 +6,6 @@ Prints the last tables of ``docs/evidence/utility-bounds-eigenvectors.md``: Coin
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Callable
 
@@ -21,6 +20,7 @@ from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 
 RHO, LEVEL = 0.5, 0.95
 FAILURE = 1.0 - LEVEL
+TRIALS = 60
 PAPER_STEP = 0.05 / 60
 """β of a step of the mechanism with ``constants="paper"``."""
 
@@ -86,7 +86,7 @@ def best_steps(error_of: Callable[[tuple[float, ...]], float]) -> tuple[float, .
     return min((utility_bounds.theorem_shares(t) for t in range(1, 13)), key=error_of)
 
 
-def means(trials: int) -> None:
+def means() -> None:
     for d, radius, target in ((5, 10.0, 0.3), (5, 1e4, 0.3), (20, 100.0, 0.5), (20, 100.0, 0.2)):
         n = utility_bounds.coinpress_mean_rows_needed(target, d, radius, RHO, FAILURE, step_failure=PAPER_STEP)
         split = best_steps(
@@ -95,13 +95,13 @@ def means(trials: int) -> None:
             )
         )
         theirs = CoinPressMean(radius=radius, scale=1.0, constants="paper", clip="gaussian", split=split)
-        ours = np.median(mean_runs(CoinPressMean(radius=radius, scale=1.0), d, n, radius, trials // 4))
+        ours = np.median(mean_runs(CoinPressMean(radius=radius, scale=1.0), d, n, radius, TRIALS // 4))
         form = utility_bounds.coinpress_mean_theorem(target, d, radius, RHO, FAILURE)
-        errors = mean_runs(theirs, d, n, radius, trials)
+        errors = mean_runs(theirs, d, n, radius, TRIALS)
         row(f"2.2, d = {d}, R = {radius:,.0f}, {len(split)} steps", target, n, form, errors, f"{ours:.3g}")
 
 
-def covariances(trials: int) -> None:
+def covariances() -> None:
     for d, spread, target in ((3, 100.0, 0.3), (10, 1e4, 0.5)):
         n = utility_bounds.coinpress_covariance_rows_needed(target, d, spread, RHO, FAILURE, step_failure=PAPER_STEP)
         split = best_steps(
@@ -112,26 +112,26 @@ def covariances(trials: int) -> None:
         bounds = (1.0, spread)
         theirs = PaperCoinPress(bounds, split=split)
         scales = np.sqrt(np.geomspace(1.0, spread, d))
-        ours = np.median(covariance_runs(mechanisms.CoinPress(bounds), scales, n, trials // 4))
+        ours = np.median(covariance_runs(mechanisms.CoinPress(bounds), scales, n, TRIALS // 4))
         form = utility_bounds.coinpress_covariance_theorem(target, d, spread, RHO, FAILURE)
-        errors = covariance_runs(theirs, scales, n, trials)
+        errors = covariance_runs(theirs, scales, n, TRIALS)
         row(f"2.4, d = {d}, K = {spread:,.0f}, {len(split)} steps", target, n, form, errors, f"{ours:.3g}")
 
 
-def lecture(trials: int) -> None:
+def lecture() -> None:
     for d, kappa, target in ((3, 1.0, 0.2), (10, 1.0, 0.5), (10, 4.0, 0.5)):
         n = utility_bounds.noisy_second_moment_rows_needed(target, d, kappa, RHO, FAILURE)
         logs = np.log(n / FAILURE) * np.sqrt(np.log(1 / FAILURE))
         form = (d**2 + np.log(1 / FAILURE)) / target**2 + kappa * d**2 * logs / (target * np.sqrt(RHO))
         naive = mechanisms.PrivatePreconditioning((1.0, kappa))
         scales = np.ones(d)
-        other = np.median(covariance_runs(mechanisms.CoinPress((1.0, kappa)), scales, n, trials // 4))
+        other = np.median(covariance_runs(mechanisms.CoinPress((1.0, kappa)), scales, n, TRIALS // 4))
         row(
             f"Lemma 2.2, d = {d}, κ = {kappa:g}",
             target,
             n,
             form,
-            covariance_runs(naive, scales, n, trials),
+            covariance_runs(naive, scales, n, TRIALS),
             f"{other:.3g}",
         )
     d, kappa, target = 3, 1500.0, 0.5
@@ -142,21 +142,19 @@ def lecture(trials: int) -> None:
     form += d**1.5 * logs**2 * np.sqrt(np.log(kappa) / RHO)
     recursive = mechanisms.PrivatePreconditioning((1.0, kappa), stop_at=1000.0)
     scales = np.array([1.0, 10.0, np.sqrt(kappa)])
-    errors = covariance_runs(recursive, scales, n, max(trials // 10, 6))  # millions of rows
+    errors = covariance_runs(recursive, scales, n, TRIALS // 10)  # millions of rows
     row(f"Corollary 2.6, d = {d}, κ = {kappa:,.0f} (rounds: {rounds:,} rows)", target, n, form, errors)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--trials", type=int, default=60)
-    trials = options.parse_args().trials
     print(
         "| theorem | α | rows needed | the theorem's form, constant 1 | failures | P(as many) | median error there | α/median | "
         "largest | median of our default |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for table in (means, covariances, lecture):
-        table(trials)
+    means()
+    covariances()
+    lecture()
 
 
 if __name__ == "__main__":

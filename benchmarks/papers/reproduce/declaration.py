@@ -24,56 +24,27 @@ def digest(*content: Any) -> str:
 
 @dataclass(frozen=True)
 class Method:
-    """A curve, or several where the experiment measures more than one thing of it.
-
-    Attributes
-    ----------
-    label : str
-    settings : mapping
-        What the experiment needs to know of it.
-    most_trials : int or None
-        Fewer trials than the figure has, for a method that takes long.
-    style : mapping
-        For the plotter; changes no result.
-    """
+    """A curve, or several where the experiment measures more than one thing of it."""
 
     label: str
-    settings: Settings = field(default_factory=dict)
-    most_trials: int | None = None
-    style: Settings = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)  # what the experiment needs to know of it
+    most_trials: int | None = None  # fewer trials than the figure has, for a method that takes long
+    style: Settings = field(default_factory=dict)  # for the plotter; changes no result
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes.
-
-    Attributes
-    ----------
-    title : str
-    settings : mapping
-        The data, and what else is held fixed.
-    points : sequence of float
-        The grid.
-    quick : sequence of float
-        Those of them that a quick run has.
-    published : str or None
-        File of the curves that the authors published, where ``DPMOMENTS_DATA`` has it.
-    axis : str or None
-        What x is, where it is not what the figure says.
-    slow_trials : int or None
-        Of the methods that have fewer trials than the figure, even fewer, where a trial takes long here.
-    fewer : mapping
-        Trials at points of many rows, by point.
-    """
+    """One pair of axes."""
 
     title: str
-    settings: Settings
-    points: Sequence[float]
-    quick: Sequence[float]
-    published: str | None = None
-    axis: str | None = None
+    settings: Settings  # the data, and what else is held fixed
+    points: Sequence[float]  # the grid
+    quick: Sequence[float]  # those of them that a quick run has
+    published: str | None = None  # file of the curves that the authors published, where ``DPMOMENTS_DATA`` has it
+    axis: str | None = None  # what x is, where it is not what the figure says
+    # Of the methods that have fewer trials than the figure, even fewer, where a trial takes long here
     slow_trials: int | None = None
-    fewer: Mapping[float, int] = field(default_factory=dict)
+    fewer: Mapping[float, int] = field(default_factory=dict)  # trials at points of many rows, by point
 
     def __post_init__(self) -> None:
         if not set(self.quick) <= set(self.points):
@@ -113,26 +84,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said, in our words, and its judgement by the results; None if what it is compared with is not at hand.
-
-    Attributes
-    ----------
-    says : str
-    rule : callable
-        The outcome of the results.
-    unknown : str
-        Settings that the paper does not state, or that are lost in our copy: without them the claim cannot be refuted.
-    needs : str
-        What would have to be true for the claim to hold, and how that was tried; no claim on a page is refuted without it.
-    ours : bool
-        A question of ours and no claim of the paper: it has an answer, not a verdict.
-    """
+    """What is said, in our words, and its judgement by the results; None if what it is compared with is not at hand."""
 
     says: str
+    # the outcome of the results
     rule: Callable[[Any], Outcome | None]  # of the figure's `Results`, which are read by declarations
+    # settings that the paper does not state, or that are lost in our copy: without them the claim cannot be refuted
     unknown: str = ""
+    # what would have to be true for the claim to hold, and how that was tried; no claim on a page is refuted without
+    # it
     needs: str = ""
-    ours: bool = False
+    ours: bool = False  # A question of ours and no claim of the paper: it has an answer, not a verdict
 
     def judge(self, results: Any) -> Outcome | None:
         """Apply the rule; a refutation says what the claim needs."""
@@ -157,62 +119,37 @@ class Instead:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One figure of a paper, or one beside them, which has no number.
-
-    Attributes
-    ----------
-    name, paper, number, title : str
-    experiment : str
-        Module of ``experiments`` whose ``measure`` runs one trial of one point.
-    axis, error : str
-        What the axes show.
-    panels, methods : sequence
-    trials, quick_trials : int
-    summary : {"mean", "trimmed mean", "median", "standard deviation"}
-        Of the trials of a point.
-    claims, instead, notes : sequence
-        What the page says.
-    unknown : str
-        That of every claim which does not say its own.
-    borrowed : mapping
-        Curves of another figure: its name, and labels of its methods. Those of panels of the same titles are drawn as well.
-    log_axis, log_error : bool
-    columns : int
-        Panels in a row.
-    drawn : sequence of str
-        Metrics that the picture shows; all of them where none is named.
-    drawing : {"curves", "best", "balls"}
-        "best" draws the least of what was measured of a method, and shades up to the most.
-    reference : float or None
-        Where a horizontal line is drawn.
-    block : int
-        Trials of a task after the first.
-    """
+    """One figure of a paper, or one beside them, which has no number."""
 
     name: str
     paper: str
     number: str = ""
     title: str
-    experiment: str
+    experiment: str  # module of ``experiments`` whose ``measure`` runs one trial of one point
+    # axis, error: What the axes show
     axis: str
     error: str
     panels: Sequence[Panel]
     methods: Sequence[Method]
     trials: int
     quick_trials: int = 3
-    summary: str = "mean"
+    summary: str = "mean"  # {"mean", "trimmed mean", "median", "standard deviation"}, Of the trials of a point
+    # claims, instead, notes: What the page says
     claims: Sequence[Claim] = ()
     instead: Sequence[Instead] = ()
     notes: Sequence[str] = ()
-    unknown: str = ""
+    unknown: str = ""  # that of every claim which does not say its own
+    # curves of another figure: its name, and labels of its methods. Those of panels of the same titles are drawn as
+    # well.
     borrowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     log_axis: bool = True
     log_error: bool = True
-    columns: int = 3
-    drawn: Sequence[str] = ()
+    columns: int = 3  # panels in a row
+    drawn: Sequence[str] = ()  # metrics that the picture shows; all of them where none is named
+    # {"curves", "best", "balls"}, "best" draws the least of what was measured of a method, and shades up to the most
     drawing: str = "curves"
-    reference: float | None = None
-    block: int = 10
+    reference: float | None = None  # where a horizontal line is drawn
+    block: int = 10  # trials of a task after the first
 
     def trials_of(self, method: Method, panel: Panel, x: float) -> int:
         """Return the number of trials of a full run at a point."""

@@ -127,19 +127,12 @@ MEASURED = re.compile(r"^\*\*.*\*\*.*\nMeasured on .*$", re.M)
 
 @dataclass(frozen=True)
 class Kept:
-    """The parts of a page as it is: a figure that was not run in full keeps its part.
+    """The parts of a page as it is: a figure that was not run in full keeps its part."""
 
-    Attributes
-    ----------
-    measured, lessons : str
-        What was run and where; what to take from all figures.
-    sections : mapping
-        By figure.
-    """
-
+    # measured, lessons: What was run and where; what to take from all figures
     measured: str
     lessons: str
-    sections: Mapping[str, str]
+    sections: Mapping[str, str]  # by figure
 
     @classmethod
     def read(cls, path: Path) -> Kept:

@@ -6,7 +6,6 @@ Fixed seeds.
 
 from __future__ import annotations
 
-import argparse
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +20,14 @@ from dpmoments.mechanisms.base import Mechanism
 from dpmoments.papers.sampling import inverse_wishart, wishart
 from dpmoments.privacy.curves import additive_wishart_scale
 
-LEVEL = 0.95
+LEVEL, TRIALS, DRAWS = 0.95, 100, 1000
 ALPHA = 0.001
 DELTA = 1e-6
 
 
 @dataclass(frozen=True)
 class Case:
-    """A table of encoded rows, its schema, and the regression asked of it (the last feature on the others)."""
+    """A table of encoded rows; the regression asked of it is the last feature on the others."""
 
     name: str
     rows: np.ndarray
@@ -102,7 +101,7 @@ def summary(errors: Sequence[float], bounds: Sequence[float], sizes: Sequence[fl
     return f"{failures} of {len(error)} | {chance:.2g} | {typical} | {loose} | {empty:.0%}"
 
 
-def beside_a_fit(trials: int) -> None:
+def beside_a_fit() -> None:
     """The bound that ``release.ridge`` prints, over mechanisms, tables and budgets."""
     print(
         "| table, mean | ε | mechanism | failures | P(as many) | median error | median bound | bound/error | largest | vacuous |"
@@ -112,17 +111,17 @@ def beside_a_fit(trials: int) -> None:
         for mean in (True, False):
             for epsilon in (0.5, 2.0):
                 for name, mechanism in mechanisms_for(case, mean):
-                    row = beside(case, mean, epsilon, mechanism, trials)
+                    row = beside(case, mean, epsilon, mechanism)
                     print(
                         f"| {case.name}, {'with' if mean else 'without'} mean | {epsilon:g} | {name} | {row} |",
                         flush=True,
                     )
 
 
-def beside(case: Case, mean: bool, epsilon: float, mechanism: Mechanism, trials: int) -> str:
+def beside(case: Case, mean: bool, epsilon: float, mechanism: Mechanism) -> str:
     errors, bounds, sizes = [], [], []
     whole = coefficients(case.rows, mean)
-    for seed in range(trials):
+    for seed in range(TRIALS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             release = dpm.release(
@@ -145,7 +144,7 @@ def beside(case: Case, mean: bool, epsilon: float, mechanism: Mechanism, trials:
     return summary(errors, bounds, sizes, 1.0 - LEVEL)
 
 
-def theorems(trials: int) -> None:
+def theorems() -> None:
     """The utility theorems before there is any data, against draws; β of the table, Gram matrix alone, ε = 1."""
     print(
         "\n| theorem | table | failures | P(as many) | median error | median bound | bound/error | largest | vacuous |"
@@ -159,10 +158,10 @@ def theorems(trials: int) -> None:
         for name, bound, draw in _claims(gram, k, n, smallest, residual, size):
             rng = np.random.default_rng(7)
             errors = []
-            for _ in range(trials):
+            for _ in range(DRAWS):
                 drawn = draw(rng)
                 errors.append(float(np.linalg.norm(np.linalg.solve(drawn[:-1, :-1], drawn[:-1, -1]) - beta)))
-            row = summary(errors, [bound] * trials, [size] * trials, 1.0 - LEVEL)
+            row = summary(errors, [bound] * DRAWS, [size] * DRAWS, 1.0 - LEVEL)
             print(f"| {name} | {case.name} | {row} |", flush=True)
 
 
@@ -217,13 +216,6 @@ def _claims(
     yield f"C.1, σ = {sigma:g}", limit, normal
 
 
-def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--trials", type=int, default=100)
-    trials = options.parse_args().trials
-    beside_a_fit(trials)
-    theorems(10 * trials)
-
-
 if __name__ == "__main__":
-    main()
+    beside_a_fit()
+    theorems()

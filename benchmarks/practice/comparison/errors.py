@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 import dpmoments as dpm
+from dpmoments.base.values import FloatArray
 from dpmoments.releases.moment_release import MomentRelease
 from dpmoments.rows.rows import Rows
 
-FloatArray = npt.NDArray[np.float64]
-
-ERRORS = ("covariance", "correlations", "means", "regression")
 RIDGE = 0.01
 """Ridge of the regression, as a share of the mean variance of its features."""
 CAP = 1.0
@@ -26,28 +24,15 @@ LEAST_VARIANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """The exact moments of an encoded table, and how far a release is from them.
-
-    Attributes
-    ----------
-    n_rows : int
-    mean : ndarray of shape (d,)
-    covariance : ndarray of shape (d, d)
-        Of encoded rows: every column in units of its half-width times the bound on a row's norm.
-    scale : ndarray of shape (d,)
-        The table's units in one encoded unit.
-    target : int or None
-        The feature that the regression predicts.
-    features : ndarray of int
-        Those that it predicts from: all of other columns.
-    """
+    """The exact moments of an encoded table, and how far a release is from them."""
 
     n_rows: int
-    mean: FloatArray
+    mean: FloatArray  # (d,)
+    # (d, d), Of encoded rows: every column in units of its half-width times the bound on a row's norm
     covariance: FloatArray
-    scale: FloatArray
-    target: int | None
-    features: npt.NDArray[np.intp]
+    scale: FloatArray  # (d,), The table's units in one encoded unit
+    target: int | None  # the feature that the regression predicts
+    features: npt.NDArray[np.intp]  # those that it predicts from: all of other columns
 
     @classmethod
     def of(cls, data: Any, schema: dpm.Schema, target: str | None) -> Truth:

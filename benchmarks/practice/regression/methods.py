@@ -56,22 +56,12 @@ PARTS = 3
 
 @dataclass(frozen=True, eq=False)
 class NoisyStatistics:
-    """What AdaSSP releases.
+    """What AdaSSP releases."""
 
-    Attributes
-    ----------
-    gram : ndarray of shape (k, k)
-    cross : ndarray of shape (k,)
-    least_eigenvalue : float
-        A lower bound on that of XᵀX but with probability ``FAILURE``, at least 0.
-    noise_norm : float
-        A bound on the spectral norm of the noise in ``gram``, with the same exception.
-    """
-
-    gram: FloatArray
-    cross: FloatArray
-    least_eigenvalue: float
-    noise_norm: float
+    gram: FloatArray  # (k, k)
+    cross: FloatArray  # (k,)
+    least_eigenvalue: float  # A lower bound on that of XᵀX but with probability ``FAILURE``, at least 0
+    noise_norm: float  # A bound on the spectral norm of the noise in ``gram``, with the same exception
 
 
 def noisy_statistics(
@@ -174,18 +164,10 @@ def constrained_ridge(gram: FloatArray, cross: FloatArray, penalty: float, bound
 
 @dataclass(frozen=True)
 class OutputPerturbation:
-    """The constrained ridge solution with noise on it.
+    """The constrained ridge solution with noise on it."""
 
-    Attributes
-    ----------
-    penalty : float
-        α, of the sum over the rows.
-    bound : float
-        W.
-    """
-
-    penalty: float
-    bound: float
+    penalty: float  # α, of the sum over the rows
+    bound: float  # W
 
     def fits(
         self, gram: FloatArray, cross: FloatArray, budget: PrivacyBudget, runs: int, rng: np.random.Generator
@@ -224,20 +206,11 @@ def clipped_gradient(rows: Floats, norms: Floats, target: Floats, weights: Float
 
 @dataclass(frozen=True)
 class NoisyGradientDescent:
-    """w ← w − (η/n)(Σ clipped gradients + noise), from 0, T times; the last w.
+    """w ← w − (η/n)(Σ clipped gradients + noise), from 0, T times; the last w."""
 
-    Attributes
-    ----------
-    steps : int
-        T; every step has an equal share of the budget.
-    clip : float
-    rate : float
-        η, in units of 1/λ₁(XᵀX/n).
-    """
-
-    steps: int
+    steps: int  # T; every step has an equal share of the budget
     clip: float
-    rate: float
+    rate: float  # η, in units of 1/λ₁(XᵀX/n)
 
     def fits(
         self,

@@ -23,26 +23,14 @@ CONSTANT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """One feature of an encoded table on all features of the other columns, with an intercept.
-
-    Attributes
-    ----------
-    n_rows : int
-    features : ndarray of int
-    target : int
-    mean : ndarray of shape (d,)
-    covariance : ndarray of shape (d, d)
-        Exact, of the encoded rows.
-    least_squares : ndarray of shape (k,)
-        The shortest of the coefficients without error.
-    """
+    """One feature of an encoded table on all features of the other columns, with an intercept."""
 
     n_rows: int
     features: npt.NDArray[np.intp]
     target: int
-    mean: FloatArray
-    covariance: FloatArray
-    least_squares: FloatArray
+    mean: FloatArray  # (d,)
+    covariance: FloatArray  # (d, d), Exact, of the encoded rows
+    least_squares: FloatArray  # (k,), The shortest of the coefficients without error
 
     @classmethod
     def of(cls, data: Any, schema: dpm.Schema, target: str) -> Regression:
@@ -97,22 +85,13 @@ def ridge_coefficients(covariance: FloatArray, features: npt.NDArray[np.intp], t
 
 @dataclass(frozen=True, eq=False)
 class SingleRegression:
-    """min ‖Xw − y‖², every row of X of norm at most 1, every |y| at most 1.
+    """min ‖Xw − y‖², every row of X of norm at most 1, every |y| at most 1."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n, k)
-        X: the features of all other columns about the midpoints of their bounds (a column spans −1 to 1, a category is a block of
-        norm 1) and a constant for the intercept, over the largest norm that public bounds allow.
-    target : ndarray of shape (n,)
-        y, about the midpoint of its bounds, in its half-width.
-    line_units : ndarray of shape (k,)
-        A line of a release in encoded units is these times w: slopes, then the constant.
-    """
-
+    # (n, k), X: the features of all other columns about the midpoints of their bounds (a column spans −1 to 1, a
+    # category is a block of norm 1) and a constant for the intercept, over the largest norm that public bounds allow
     rows: FloatArray
-    target: FloatArray
-    line_units: FloatArray
+    target: FloatArray  # (n,), y, about the midpoint of its bounds, in its half-width
+    line_units: FloatArray  # (k,), A line of a release in encoded units is these times w: slopes, then the constant
 
     @classmethod
     def of(cls, data: Any, schema: dpm.Schema, target: str) -> SingleRegression:

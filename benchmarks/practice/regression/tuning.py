@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.practice.regression.methods import NoisyGradientDescent, OutputPerturbation
 from benchmarks.practice.regression.single_regression import Regression, SingleRegression
+from dpmoments.base.values import FloatArray
 from dpmoments.privacy.budget import PrivacyBudget
 
-FloatArray = npt.NDArray[np.float64]
 Place = tuple[int, ...]
 
 GRID_OF_PERTURBATION: Mapping[str, Sequence[float]] = {

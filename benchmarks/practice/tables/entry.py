@@ -17,25 +17,13 @@ Made = tuple[Any, dpm.Schema]
 
 @dataclass(frozen=True)
 class Entry:
-    """One table, made anew and always alike by `make`.
-
-    Attributes
-    ----------
-    name : str
-    half : {"design", "judge", "regression"}
-    family : str
-        What it is an example of; the file it is in.
-    real : bool
-        Observed, not drawn from a law.
-    make : callable
-        Nothing is fetched: what is not on this machine raises FileNotFoundError or ConnectionError.
-    target : str or None
-        The feature that a regression on this table predicts; None where every feature is a level of a category.
-    """
+    """One table, made anew and always alike by `make`."""
 
     name: str
-    half: Half
-    family: str
-    real: bool
+    half: Half  # {"design", "judge", "regression"}
+    family: str  # what it is an example of; the file it is in
+    real: bool  # observed, not drawn from a law
+    # nothing is fetched: what is not on this machine raises FileNotFoundError or ConnectionError
     make: Callable[[], Made]
+    # the feature that a regression on this table predicts; None where every feature is a level of a category
     target: str | None
