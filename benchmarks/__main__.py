@@ -15,7 +15,6 @@ NOT_BENCHMARKS = (
     "papers.sheffet.techniques",
     "papers.summed_once",
     "peers.answers",
-    "peers.moments",
     "peers.programs",
     "peers.six_tables",  # hours, by its own command
     "peers.synthesizers",

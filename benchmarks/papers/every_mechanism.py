@@ -22,10 +22,10 @@ from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.amin.table import EPSILONS, repaired
 from benchmarks.papers.amin.utility_bounds import Table
-from benchmarks.practice.comparison.contenders import spectral_repair
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
+from dpmoments.moments.repair import Repair
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.unit import Neighbors
@@ -118,7 +118,7 @@ def budgets(mechanism: Mechanism) -> Iterator[PrivacyBudget]:
 
 
 def errors(table: Table, plan: Plan, trials: int) -> np.ndarray:
-    n_rows, repair = table.assumed.n_rows, spectral_repair()
+    n_rows = table.n_rows
     found = []
     for seed in range(trials):
         noisy = plan.run(table.rows, PrivacyFilter.open(plan, insecure_seed=seed))
@@ -126,7 +126,7 @@ def errors(table: Table, plan: Plan, trials: int) -> np.ndarray:
         if noisy.center is not None:
             cross = np.outer(noisy.center, noisy.sum)
             about_zero = noisy.gram + cross + cross.T + noisy.count * np.outer(noisy.center, noisy.center)
-        gram = repaired(plan, about_zero, n_rows, repair)
+        gram = repaired(plan, about_zero, n_rows, Repair.SPECTRAL)
         found.append(dpm.metrics.normalized_frobenius_error(gram, table.gram, n_rows=n_rows))
     return np.array(found)
 

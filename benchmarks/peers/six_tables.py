@@ -30,9 +30,8 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
-from benchmarks.peers.answers import QUESTIONS, Asked, Line, Tables, Truth, cross_tables
+from benchmarks.peers.answers import QUESTIONS, Asked, Line, Moments, Tables, Truth, cross_tables
 from benchmarks.peers.compare import interpreter
-from benchmarks.peers.moments import Moments
 from benchmarks.peers.programs import peers_algorithm
 from benchmarks.peers.questions import fifth_of
 from benchmarks.practice.regression.methods import adassp

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -198,8 +198,13 @@ def noise_of(plan: AdditivePlan, seed: int) -> FloatArray:
 class Errors:
     """Root mean squares over the trials: of the mean in % of a standard deviation, of the covariance in % of its norm."""
 
-    from_rows: tuple[float, float]
-    from_target: tuple[float, float]
+    from_rows: FloatArray
+    from_target: FloatArray
+
+    @classmethod
+    def of(cls, runs: Iterable[Moments], truth: Moments, target: Moments) -> Errors:
+        squares = np.array([[run.error(truth), run.error(target)] for run in runs])
+        return cls(*100.0 * np.sqrt(squares.sum(axis=0) / len(squares)))
 
     def cell(self, which: int) -> str:
         """Against the rows' truth, and against the truth of what is estimated."""
@@ -222,13 +227,12 @@ def errors(name: str, budget_name: str, k: int | None, way: str) -> Errors:
         exact = WAYS[way](table, k, w, plan, np.random.default_rng(0))
         target = Moments.of(of_target(table, k, w, plan, np.random.default_rng(0)), w, units)
         draw = WAYS[way] if way == "keep k rows" else None
-    found = np.zeros((2, 2))
-    for seed in range(FIRST_SEED, FIRST_SEED + TRIALS):
+
+    def run(seed: int) -> Moments:
         kept = exact if draw is None or k is None else draw(table, k, w, plan, np.random.default_rng(seed))
-        made = Moments.of(kept + noise_of(plan, seed), w, units)
-        found += np.array([made.error(truth), made.error(target)])
-    roots = 100.0 * np.sqrt(found / TRIALS)
-    return Errors((float(roots[0, 0]), float(roots[0, 1])), (float(roots[1, 0]), float(roots[1, 1])))
+        return Moments.of(kept + noise_of(plan, seed), w, units)
+
+    return Errors.of(map(run, range(FIRST_SEED, FIRST_SEED + TRIALS)), truth, target)
 
 
 @cache
@@ -239,21 +243,16 @@ def errors_in_ball(name: str, budget_name: str, k: int) -> Errors:
     plan = Standardized().plan_for(
         MomentShape(d), PrivacyRequest(budget, Neighbors.ADD_REMOVE, PrivacyUnit("person", k))
     )
-    truths = [
-        Moments.of(matrix, 1.0, units)
-        for matrix in (
-            augmented(table, 1.0).T @ augmented(table, 1.0),
-            scale_by_number(table, k, 1.0, plan_of(d, budget, k), np.random.default_rng(0)),
-        )
-    ]
-    found = np.zeros((2, 2))
-    for seed in range(FIRST_SEED, FIRST_SEED + TRIALS_OF_BALL):
+    whole = augmented(table, 1.0)
+    target = scale_by_number(table, k, 1.0, plan_of(d, budget, k), np.random.default_rng(0))
+
+    def run(seed: int) -> Moments:
         kept = table.rows[np.sort(kept_places(table, k, np.random.default_rng(seed)))]
         noisy = plan.run(Rows.of(kept, Schema.unit_ball(d), threads=1), PrivacyFilter(plan, insecure_generator(seed)))
-        made = Moments(noisy.mean / units, noisy.covariance / np.outer(units, units))
-        found += np.array([made.error(truth) for truth in truths])
-    roots = 100.0 * np.sqrt(found / TRIALS_OF_BALL)
-    return Errors((float(roots[0, 0]), float(roots[0, 1])), (float(roots[1, 0]), float(roots[1, 1])))
+        return Moments(noisy.mean / units, noisy.covariance / np.outer(units, units))
+
+    runs = map(run, range(FIRST_SEED, FIRST_SEED + TRIALS_OF_BALL))
+    return Errors.of(runs, Moments.of(whole.T @ whole, 1.0, units), Moments.of(target, 1.0, units))
 
 
 def tables() -> Iterator[str]:

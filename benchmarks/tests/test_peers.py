@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.peers.answers import Asked, Line, Truth, cross_tables, missed_variance, share_found
-from benchmarks.peers.moments import Moments
+from benchmarks.peers.answers import Asked, Line, Moments, Truth, cross_tables, missed_variance, share_found
 from benchmarks.peers.six_tables import QUESTIONS, medians
 
 import dpmoments as dpm

@@ -2,7 +2,7 @@
 
 ``docs/evidence/reproduction.md`` has the papers' figures, ``docs/evidence/beside-the-figures.md`` those that are ours.
 
-    python -m benchmarks.papers.reproduce [--quick] [--only NAME …] [--workers 2] [--minutes M] [--budget | --page]
+    python -m benchmarks.papers.reproduce [--quick] [--only NAME …] [--workers 2] [--budget | --page]
 
 ``make reproduce`` runs it. What a figure shows is in ``figures/``, how a point of it is measured in ``experiments/``. Results are
 kept in ``build/reproduction``, one Parquet file a task and, in the end, one a figure: a run that was broken off goes on where it

@@ -20,9 +20,6 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="figures whose names begin so")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each (2)")
-    parser.add_argument(
-        "--minutes", type=float, default=None, help="begin nothing new after so many; a later run goes on"
-    )
     parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument(
         "--budget", action="store_true", help="say what is there and how long all takes, and run nothing"
@@ -39,8 +36,7 @@ def main() -> None:
         print("\n".join(budget(chosen, store)))
         return
     if not options.page:
-        limit = None if options.minutes is None else 60.0 * options.minutes
-        run(chosen, store, quick=options.quick, workers=options.workers, stop_after=limit)
+        run(chosen, store, quick=options.quick, workers=options.workers)
     found = {figure.name: page.read_results(figure, store) for figure in (*FIGURES, *BESIDE)}
     for figure in chosen:
         print("\n".join(told(figure, found, options.output)))

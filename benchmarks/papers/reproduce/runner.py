@@ -28,6 +28,7 @@ import scipy
 
 import dpmoments as dpm
 from benchmarks.papers.reproduce.declaration import Figure, Method, Panel, Point, digest
+from benchmarks.speed.timing import processor_name
 
 # Results on disk: one Parquet file a finished task, so that a run that was broken off goes on; one a figure in the end.
 
@@ -48,16 +49,6 @@ SCHEMA = pa.schema(
 ORDER = [(name, "ascending") for name in ("panel", "method", "metric", "x", "trial")]
 
 
-def cpu() -> str:
-    """The processor's own name for itself, where the system tells."""
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"
-
-
 @cache
 def circumstances() -> Mapping[str, str]:
     """Machine, versions, and the commit of the sources, with a + where files differ from it; none outside a checkout."""
@@ -71,7 +62,7 @@ def circumstances() -> Mapping[str, str]:
         commit = ""
     return {
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "cpu": cpu(),
+        "cpu": processor_name(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
@@ -278,11 +269,9 @@ class Cost:
             for path in store.parts(figure.name):
                 found = pq.read_table(path, columns=columns).group_by(columns[:4]).aggregate([("seconds", "sum")])
                 for row in found.to_pylist():
-                    cost.add(figure.name, row["panel"], row["method"], row["x"], row["seconds_sum"])
+                    key = figure.name, row["panel"], row["method"]
+                    cost.measured.setdefault(key, {}).setdefault(row["x"], []).append(row["seconds_sum"])
         return cost
-
-    def add(self, figure: str, panel: str, method: str, x: float, seconds: float) -> None:
-        self.measured.setdefault((figure, panel, method), {}).setdefault(x, []).append(seconds)
 
     def seconds(self, unit: Unit) -> float:
         """What a unit is expected to take."""
@@ -294,9 +283,6 @@ class Cost:
             grows = (unit.panel.axis or unit.figure.axis) in ("n", "d") and near == max(known)
             each = float(np.mean(known[near])) * (max(1.0, unit.x / near) if grows else 1.0)
         return each * (unit.stop - unit.start)
-
-    def of_tasks(self, pending: Sequence[Task]) -> float:
-        return sum(self.seconds(unit) for task in pending for unit in task.units)
 
 
 @contextmanager
@@ -334,47 +320,31 @@ def named(figure: str, task: str, keys: Sequence[str], quick: bool, store: Store
     return worked(found, store)
 
 
-def run(
-    figures: Sequence[Figure], store: Store, *, quick: bool, workers: int = 2, stop_after: float | None = None
-) -> int:
-    """Run what is missing, but figures whose tables cannot be had; collect each figure's results into its file, return
-    the number of tasks that were run.
+def run(figures: Sequence[Figure], store: Store, *, quick: bool, workers: int = 2) -> int:
+    """Run what is missing, but figures whose tables cannot be had; collect each figure's results into its file.
 
-      Parameters
-      ----------
-      figures : sequence of Figure
-      store : Store
-      quick : bool
-          Only the points and trials of a quick run.
-      workers : int
-          Processes; 1 for this one.
-      stop_after : float, optional
-          Seconds after which no new task is begun.
+    Return the number of tasks that were run. One worker is this process.
     """
     done = {key for figure in figures for key in store.done(figure.name)}
     pending = tasks(figures, done, quick=quick)
-    progress = Progress(pending, Cost.of(store, figures), workers)
-    limit = None if stop_after is None else time.monotonic() + stop_after
+    progress = Progress(len(pending))
     if workers == 1:
         for task in pending:
-            if limit is not None and time.monotonic() > limit:
-                break
             if not progress.is_out(task):
                 try:
-                    progress.after(task, worked(task, store))
+                    worked(task, store)
+                    progress.after(task)
                 except ConnectionError as error:
                     progress.leave_out(task, error)
     else:
-        in_processes(pending, store, progress, workers, limit, quick)
+        in_processes(pending, store, progress, workers, quick)
     for figure in figures:
         collect(figure, store)
     progress.end()
     return progress.finished
 
 
-def in_processes(
-    pending: Sequence[Task], store: Store, progress: Progress, workers: int, limit: float | None, quick: bool
-) -> None:
+def in_processes(pending: Sequence[Task], store: Store, progress: Progress, workers: int, quick: bool) -> None:
     """No more than two tasks a worker wait at a time, so that a run can be stopped."""
     left = iter(pending)
     # Forked processes would inherit the threads of this one's linear algebra.
@@ -382,7 +352,7 @@ def in_processes(
         running: dict[Future[list[dict[str, object]]], Task] = {}
 
         def fill() -> None:
-            while len(running) < 2 * workers and (limit is None or time.monotonic() < limit):
+            while len(running) < 2 * workers:
                 task = next((task for task in left if not progress.is_out(task)), None)
                 if task is None:
                     return
@@ -395,7 +365,8 @@ def in_processes(
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     task = running.pop(future)
                     try:
-                        progress.after(task, future.result())
+                        future.result()
+                        progress.after(task)
                     except ConnectionError as error:
                         progress.leave_out(task, error)
                 fill()
@@ -410,16 +381,10 @@ def collect(figure: Figure, store: Store) -> None:
 
 
 class Progress:
-    def __init__(self, pending: Sequence[Task], cost: Cost, workers: int) -> None:
-        self.cost, self.workers = cost, workers
-        self.finished, self.all = 0, len(pending)
-        self.left = {task.name: task for task in pending}
-        self.out: set[str] = set()
+    def __init__(self, number: int) -> None:
+        self.finished, self.all, self.out = 0, number, set[str]()
         self.start = self.said = time.monotonic()
-        print(f"{self.all} tasks to run, about {shown(self.expected())}", file=sys.stderr, flush=True)
-
-    def expected(self) -> float:
-        return self.cost.of_tasks(list(self.left.values())) / self.workers
+        print(f"{number} tasks to run", file=sys.stderr, flush=True)
 
     def is_out(self, task: Task) -> bool:
         """Whether its figure was left out."""
@@ -430,26 +395,13 @@ class Progress:
         if not self.is_out(task):
             self.out.add(task.figure.name)
             print(f"{task.figure.name} is left out: {error}", file=sys.stderr, flush=True)
-        self.left = {name: other for name, other in self.left.items() if not self.is_out(other)}
 
-    def after(self, task: Task, rows: Sequence[Mapping[str, object]]) -> None:
+    def after(self, task: Task) -> None:
         self.finished += 1
-        self.left.pop(task.name, None)
-        trials: dict[tuple[str, int], float] = {}
-        for row in rows:
-            key = str(row["method"]), int(row["trial"])  # type: ignore[call-overload]
-            trials[key] = trials.get(key, 0.0) + float(row["seconds"])  # type: ignore[arg-type]
-        first = task.units[0]
-        for (method, _), seconds in trials.items():
-            self.cost.add(first.figure.name, first.panel.title, method, first.x, seconds)
         if (now := time.monotonic()) - self.said > BETWEEN_LINES:
             self.said = now
-            share = f"{self.finished}/{self.all}"
-            print(
-                f"{share} tasks, {shown(now - self.start)} gone, about {shown(self.expected())} left; {task.figure.name}",
-                file=sys.stderr,
-                flush=True,
-            )
+            share = f"{self.finished}/{self.all} tasks, {shown(now - self.start)} gone"
+            print(f"{share}; {task.figure.name}", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         print(f"{self.finished} tasks in {shown(time.monotonic() - self.start)}", file=sys.stderr, flush=True)

@@ -56,7 +56,7 @@ class Contender:
         shape = MomentShape.of(schema, mean=True, n_rows=n_rows if neighbors.table_size_is_public else None)
         name, _, repair = self.name.partition("/")
         if self.name == BEFORE:
-            repair = spectral_repair()
+            repair = Repair.SPECTRAL
         plans = dict[Mechanism, Plan]()
         for mechanism in map(make_mechanism, ADDITIVE if self.name == BEFORE else [name]):
             plan = planned(mechanism, shape, cell)
@@ -84,8 +84,3 @@ def planned(mechanism: Mechanism, shape: MomentShape, cell: Cell) -> Plan | None
         return mechanism.plan(shape, spent(mechanism, cell.budget), cell.neighbors)
     except ValueError:
         return None
-
-
-def spectral_repair() -> Repair:
-    """The repair that was the default of version 0.1, by whichever name it has."""
-    return Repair.of("spectral" if "spectral" in tuple(Repair) else "auto")
