@@ -30,26 +30,14 @@ def write_page(page: Path, text: str) -> None:
 
 
 def write_part(page: Path, name: str, lines: Iterable[str]) -> None:
-    """Replace what is between ``<!-- name: begin -->`` and ``<!-- name: end -->``.
-
-    Raises
-    ------
-    ValueError
-        If the page has no such part.
-    """
+    """Replace what is between ``<!-- name: begin -->`` and ``<!-- name: end -->``."""
     before, _, after = _cut(page, name)
     body = _with_files(page, "\n".join(lines).strip("\n") + "\n", name)
     page.write_text(f"{before}\n\n{body}\n{after}", encoding="utf-8")
 
 
 def part_of(page: Path, name: str) -> str:
-    """Return what was written there, with the tables that are in files.
-
-    Raises
-    ------
-    ValueError
-        If the page has no such part.
-    """
+    """Return what was written there, with the tables that are in files."""
     return IN_A_FILE.sub(lambda link: _read_table(page.parent / link[1]), _cut(page, name)[1].strip("\n"))
 
 

@@ -261,17 +261,15 @@ def main() -> None:
     """Measure, and compare with what was frozen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=("design", "judge"), default="design")
-    parser.add_argument("--tables", help="names, with commas, instead of a half")
     parser.add_argument("--label", default="now", help="what the measured version is called")
     parser.add_argument("--against", default="before", help="the label that gains are measured against")
-    parser.add_argument("--compare", action="store_true", help="measure nothing: compare what is in the files")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    entries = collection(options.half, options.tables.split(",") if options.tables else None)
+    entries = collection(options.half)
     commit = subprocess.run(
         ["git", "log", "-1", "--format=%h", "--", "src"], capture_output=True, text=True
     ).stdout.strip()
-    for entry in () if options.compare else entries:
+    for entry in entries:
         begun = time.perf_counter()
         rows = [{"label": options.label, "commit": commit} | row for row in measured(entry)]
         if rows:

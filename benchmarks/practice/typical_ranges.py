@@ -1,13 +1,12 @@
 """Typical ranges, right and wrong, against none: what they gain and what they cost, on real and synthetic tables.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.practice.typical_ranges [--seeds 20]
+    OMP_NUM_THREADS=1 python -m benchmarks.practice.typical_ranges
 
 Writes its part of ``docs/evidence/forecast-errors.md``.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 import time
@@ -15,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from dpmoments.schema.columns import Column, Numeric
 from dpmoments.schema.schema import Schema
 
 BUDGETS = [(epsilon, delta) for delta in (0.0, 1e-9) for epsilon in (0.3, 1.0, 3.0, 10.0)]
+SEEDS = 20
 METRICS = ("correlations", "covariance in own sd", "covariance in half-widths of the bounds")
 
 
@@ -95,29 +96,21 @@ def errors(covariance: FloatArray, truth: FloatArray, half_widths: FloatArray) -
     return [float(value) for value in found]
 
 
-def measured(table: Table, schema_of: Callable[[int], Schema], seeds: int) -> FloatArray:
+def measured(table: Table, schema_of: Callable[[int], Schema]) -> FloatArray:
     """Errors, shape (budgets, seeds, metrics)."""
     encoded = table.encoded()
     kept = encoded.std(axis=0) > 0  # a level that never occurs has no correlation
     truth = np.cov(encoded.T, bias=True)[np.ix_(kept, kept)]
     half_widths = table.schema.encoding().unit[kept]
-    found = np.empty((len(BUDGETS), seeds, len(METRICS)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for seed in range(seeds):
-            schema = schema_of(seed)
-            for place, (epsilon, delta) in enumerate(BUDGETS):
-                released = dpm.release(
-                    table.frame,
-                    schema,
-                    epsilon=epsilon,
-                    delta=delta,
-                    neighbors="add_remove",
-                    mechanism=dpm.mechanisms.Auto(rule="least-error"),
-                    insecure_seed=1000 * place + seed,
-                    threads=1,
-                )
-                found[place, seed] = errors(released.covariance[np.ix_(kept, kept)], truth, half_widths)
+    found = np.empty((len(BUDGETS), SEEDS, len(METRICS)))
+    options: dict[str, Any] = dict(neighbors="add_remove", mechanism=dpm.mechanisms.Auto(rule="least-error"), threads=1)
+    warnings.simplefilter("ignore")
+    for seed in range(SEEDS):
+        schema = schema_of(seed)
+        for place, (epsilon, delta) in enumerate(BUDGETS):
+            asked = options | {"epsilon": epsilon, "delta": delta, "insecure_seed": 1000 * place + seed}
+            released = dpm.release(table.frame, schema, **asked)
+            found[place, seed] = errors(released.covariance[np.ix_(kept, kept)], truth, half_widths)
     return found
 
 
@@ -130,12 +123,10 @@ class Result:
     gains: dict[str, FloatArray]
 
     @classmethod
-    def of(cls, table: Table, seeds: int) -> Result:
+    def of(cls, table: Table) -> Result:
         """Mean error without typical ranges/mean error with each guess."""
-        without = np.log(measured(table, lambda _: table.schema, seeds).mean(axis=1))
-        found = {
-            guess.name: np.log(measured(table, partial(guessed, table, guess), seeds).mean(axis=1)) for guess in GUESSES
-        }
+        without = np.log(measured(table, lambda _: table.schema).mean(axis=1))
+        found = {guess.name: np.log(measured(table, partial(guessed, table, guess)).mean(axis=1)) for guess in GUESSES}
         return cls(table.name, _by_kind(without), {name: _by_kind(without - errors) for name, errors in found.items()})
 
 
@@ -168,9 +159,6 @@ def summary(results: list[Result]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
-    seeds = parser.parse_args().seeds
     lines: list[str] = []
     table_lines = [
         f"| tables | error of | table | error without | {' | '.join(guess.name for guess in GUESSES)} |",
@@ -185,13 +173,12 @@ def main() -> None:
         results: list[Result] = []
         for table in found:
             started = time.perf_counter()
-            results.append(Result.of(table, seeds))
+            results.append(Result.of(table))
             print(f"{table.name}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
         lines.append(f"- **{heading}.** {summary(results)}")
         table_lines += rows(heading, results)
-    write_part(
-        EVIDENCE / "forecast-errors.md", "measured", [f"{seeds} releases a figure.", "", *lines, "", *table_lines]
-    )
+    part = [f"{SEEDS} releases a figure.", "", *lines, "", *table_lines]
+    write_part(EVIDENCE / "forecast-errors.md", "measured", part)
 
 
 if __name__ == "__main__":

@@ -187,15 +187,7 @@ Floats = npt.NDArray[np.floating]
 def clipped_gradient(rows: Floats, norms: Floats, target: Floats, weights: Floats, clip: float) -> Floats:
     """Σ over the rows of (xᵀw − y)x, each shortened to norm ``clip``; shape (k, m) for weights of m runs.
 
-    One row more or less moves it by ``clip`` at most, at any weights.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, k)
-    norms : ndarray of shape (n,)
-        Of the rows.
-    target : ndarray of shape (n,)
-    weights : ndarray of shape (k, m)
+    One row more or less moves it by ``clip`` at most, at any weights. Rows have shape (n, k), norms and target (n,).
     """
     residuals = rows @ weights
     residuals -= target[:, None]

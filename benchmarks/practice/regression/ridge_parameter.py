@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -17,8 +16,9 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.regression.single_regression import Regression, ridge_coefficients
-from benchmarks.practice.tables import Entry, chosen, made
+from benchmarks.practice.tables import Entry, Half, chosen, made
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
+from dpmoments.base.values import FloatArray
 from dpmoments.releases.moment_release import MomentRelease
 
 PAGE = EVIDENCE / "derivations" / "ridge-parameter.md"
@@ -77,7 +77,6 @@ class Trial:
     table: str
     target: str
     epsilon: float
-    seed: int
     excess: Mapping[str, float]
 
 
@@ -103,7 +102,7 @@ def trials(
                 seen.append(release)
                 for regression in regressions:
                     target = schema.feature_names[regression.target]
-                    yield Trial(entry.name, target, epsilon, seed, excess_by_rule(release, regression))
+                    yield Trial(entry.name, target, epsilon, excess_by_rule(release, regression))
 
 
 def predicted(entry: Entry, schema: dpm.Schema) -> list[str]:
@@ -131,25 +130,23 @@ def excess_by_rule(release: MomentRelease, regression: Regression) -> dict[str, 
     }
 
 
+def mean_and_error(values: FloatArray) -> str:
+    return f"{shown(values.mean())} ± {shown(values.std(ddof=1) / np.sqrt(len(values)))}"
+
+
 def goal_rows() -> Iterator[str]:
     """The regressions with a goal: mean ± its standard error / median."""
     names = [*RULES, SLOPES, EXPECTED, HINDSIGHT]
     yield "| table, target | seeds | R² | goal | " + " | ".join(names) + " |"
     yield "| --- | --- | --- | --- |" + " --- |" * len(names)
     for (name, target), goal in GOALS.items():
-        (entry,) = chosen(None, [name])
-        table = made(entry)
-        if table is None:
-            continue
-        regression = Regression.of(*table, target)
+        (entry,) = chosen(names=[name])
+        regression = Regression.of(*entry.make(), target)
         seeds = SEEDS_OF_GOALS_OF_LARGE if regression.n_rows >= LARGE else SEEDS_OF_GOALS
         found = list(trials(entry, [target], (3.0,), (1e-9,), seeds))
-        cells = []
-        for rule in names:
-            values = np.array([trial.excess[rule] for trial in found])
-            error = values.std(ddof=1) / np.sqrt(len(values))
-            cells.append(f"{shown(values.mean())} ± {shown(error)} / {shown(np.median(values))}")
-        yield f"| {name}, {target} | {seeds} | {regression.explained_share:.2f} | {goal} | " + " | ".join(cells) + " |"
+        by_rule = [np.array([trial.excess[rule] for trial in found]) for rule in names]
+        cells = " | ".join(f"{mean_and_error(values)} / {shown(np.median(values))}" for values in by_rule)
+        yield f"| {name}, {target} | {seeds} | {regression.explained_share:.2f} | {goal} | {cells} |"
 
 
 def intercept_rows() -> Iterator[str]:
@@ -157,28 +154,22 @@ def intercept_rows() -> Iterator[str]:
     yield "| table, target | ε | R² | automatic | slopes alone |"
     yield "| --- | --- | --- | --- | --- |"
     for name, target in FEW_ROWS:
-        (entry,) = chosen(None, [name])
-        table = made(entry)
-        if table is None:
-            continue
-        share = Regression.of(*table, target).explained_share
+        (entry,) = chosen(names=[name])
+        share = Regression.of(*entry.make(), target).explained_share
         for epsilon in SMALL_EPSILONS:
             found = list(trials(entry, [target], (epsilon,), (0.0,), SEEDS_OF_FEW_ROWS))
-            cells = []
-            for rule in ("automatic", SLOPES):
-                values = np.array([trial.excess[rule] for trial in found])
-                cells.append(f"{shown(values.mean())} ± {shown(values.std(ddof=1) / np.sqrt(len(values)))}")
-            yield f"| {name}, {target} | {epsilon:g} | {share:.2f} | " + " | ".join(cells) + " |"
+            by_rule = [np.array([trial.excess[rule] for trial in found]) for rule in ("automatic", SLOPES)]
+            yield f"| {name}, {target} | {epsilon:g} | {share:.2f} | {' | '.join(map(mean_and_error, by_rule))} |"
 
 
 def shown(value: float) -> str:
     return f"{value:.2g}" if abs(value) < 10.0 else f"{value:.0f}"
 
 
-def half_rows(half: str) -> Iterator[str]:
+def half_rows(half: Half) -> Iterator[str]:
     """One row an ε: geometric mean of quotients to hindsight, and mean excess risk, at most the cap."""
     found: dict[tuple[str, str, float], list[Mapping[str, float]]] = {}
-    for entry in chosen(half):  # type: ignore[arg-type]
+    for entry in chosen(half):
         if entry.target is not None:
             for trial in trials(entry, None, EPSILONS, DELTAS, SEEDS):
                 found.setdefault((trial.table, trial.target, trial.epsilon), []).append(trial.excess)
@@ -200,20 +191,11 @@ def half_rows(half: str) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=("goals", "intercept", "design", "judge"), help="all, if left out")
-    part = parser.parse_args().part
     warnings.simplefilter("ignore", dpm.ReleaseWarning)
-    made_by = {
-        "goals": goal_rows,
-        "intercept": intercept_rows,
-        "design": lambda: half_rows("design"),
-        "judge": lambda: half_rows("judge"),
-    }
-    for name in [part] if part else made_by:
-        lines = list(made_by[name]())
-        print("\n".join(lines), flush=True)
-        write_part(PAGE, name, lines)
+    write_part(PAGE, "goals", goal_rows())
+    write_part(PAGE, "intercept", intercept_rows())
+    write_part(PAGE, "design", half_rows("design"))
+    write_part(PAGE, "judge", half_rows("judge"))
 
 
 if __name__ == "__main__":

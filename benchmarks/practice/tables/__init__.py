@@ -16,13 +16,7 @@ TABLES: tuple[Entry, ...] = (*measurements.TABLES, *codebooks.TABLES, *synthetic
 
 
 def chosen(half: Half | None = None, names: Iterable[str] | None = None) -> tuple[Entry, ...]:
-    """The tables of one half, or those named, in the order of the collection; with neither, the design and the judge half.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown.
-    """
+    """The tables of one half, or those named, in the order of the collection; with neither, the design and the judge half."""
     wanted = None if names is None else list(names)
     known = {entry.name for entry in TABLES}
     if unknown := sorted(set(wanted or ()) - known):
