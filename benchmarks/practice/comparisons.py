@@ -181,12 +181,13 @@ def measured(population: Population, replications: int, seed: int, **options: ob
         interval = released.describe().conf_int(LEVEL)
         tally.add("means", interval[:, 0], interval[:, 1], mean, np.ones(len(mean)))
         found = released.correlations(level=LEVEL)
-        lower = np.tril_indices(len(names), -1)
+        shown = [names.index(name) for name in found.feature_names]  # of two levels one
+        lower = np.tril_indices(len(shown), -1)
         column = np.array(found.columns_of_features)
         apart = column[lower[0]] != column[lower[1]]
         pair = (lower[0][apart], lower[1][apart])
         told = ~((found.lower[pair] <= -1.0) & (found.upper[pair] >= 1.0))
-        tally.add("correlations", found.lower[pair], found.upper[pair], correlation[pair], told)
+        tally.add("correlations", found.lower[pair], found.upper[pair], correlation[np.ix_(shown, shown)][pair], told)
         given = released.partial_correlation(list(population.columns), level=LEVEL)
         lower = np.tril_indices(len(given.feature_names), -1)
         order = [population.columns.index(name) for name in given.feature_names]
