@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.base.checks import check_at_least, check_one_of
-from dpmoments.base.errors import (
-    InputOSError,
-    InputValueError,
-    out_of_range,
-    shown,
-)
+from dpmoments.base.errors import InputOSError, InputValueError, out_of_range, shown
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.datasets import Dataset
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric

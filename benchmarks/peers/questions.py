@@ -180,10 +180,7 @@ def moments(table: Table, budget: PrivacyBudget, *, others: bool) -> Iterator[tu
                 yield label, dict.fromkeys(("covariance", "components", "means"), float("nan"))
     else:
         sigma = gaussian_noise_scale(budget.epsilon, budget.delta, 1.0)
-        yield (
-            "Gaussian noise",
-            _medians(with_noise(lambda rng: symmetric_gaussian(d, np.sqrt(2.0) * sigma, rng))),
-        )
+        yield ("Gaussian noise", _medians(with_noise(lambda rng: symmetric_gaussian(d, np.sqrt(2.0) * sigma, rng))))
         yield "joint moments", _medians(_joint_moments(table, sigma))
 
 

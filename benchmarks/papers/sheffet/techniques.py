@@ -146,11 +146,7 @@ def outputs_as_features(others: int) -> Experiment:
     mixing[known:, known:] *= 0.5
     features = (*range(known), *range(known + 1, known + 1 + others))
     return Experiment(
-        f"outputs-{others}",
-        mixing @ mixing.T,
-        9.0,
-        (Regression(features, known, predictions=False),),
-        intercept=True,
+        f"outputs-{others}", mixing @ mixing.T, 9.0, (Regression(features, known, predictions=False),), intercept=True
     )
 
 
@@ -158,12 +154,7 @@ def one_output() -> Experiment:
     """Section 3.1: the first of those outputs on the intercept and the 10 base features, in a table of these 12 columns."""
     model = outputs_as_features(0)
     kept = np.ix_(range(BASE + 2), range(BASE + 2))
-    return replace(
-        model,
-        name="one",
-        covariance=model.covariance[kept],
-        row_bound=6.0,
-    )
+    return replace(model, name="one", covariance=model.covariance[kept], row_bound=6.0)
 
 
 # --- techniques ---------------------------------------------------------------------------------------------------

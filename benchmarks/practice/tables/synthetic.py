@@ -335,14 +335,4 @@ def wages(rng: Rng, n: int) -> Made:
 
 WAGES = table("fresh regressions", "wages", "regression", 915, wages, 19_800, target="wage")
 
-TABLES = (
-    *BOUNDED,
-    *SKEWED,
-    *CLUSTERED,
-    *LOW_RANK,
-    *CATEGORIES,
-    ITEMS,
-    *SKEWED_LEVELS,
-    *DOMINANT_ROWS,
-    WAGES,
-)
+TABLES = (*BOUNDED, *SKEWED, *CLUSTERED, *LOW_RANK, *CATEGORIES, ITEMS, *SKEWED_LEVELS, *DOMINANT_ROWS, WAGES)

@@ -22,18 +22,7 @@ from dpmoments.moments.repair import clip
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator
 
-__all__ = [
-    "BASE_ZEROS",
-    "CLIPPED",
-    "MOST",
-    "NEEDED",
-    "OTHER_ZEROS",
-    "SCALED",
-    "SPURIOUS",
-    "Zeros",
-    "lasso",
-    "measure",
-]
+__all__ = ["BASE_ZEROS", "CLIPPED", "MOST", "NEEDED", "OTHER_ZEROS", "SCALED", "SPURIOUS", "Zeros", "lasso", "measure"]
 
 SPURIOUS, NEEDED, CLIPPED = "norm on the other outputs", "needed cI", "rows clipped"
 BASE_ZEROS, OTHER_ZEROS = "base features at 0", "other outputs at 0"
