@@ -20,7 +20,8 @@ import pyarrow as pa
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
-from benchmarks.practice.tables import chosen
+from benchmarks.practice.tables import Made, chosen
+from benchmarks.practice.tables.synthetic import Columns, described
 from dpmoments.analysis import confidence, group_means
 
 PAGE = EVIDENCE / "regression-coverage.md"
@@ -49,7 +50,7 @@ class Questions:
     robust: tuple[str, ...]
 
 
-def tailed() -> tuple[pa.Table, dpm.Schema]:
+def tailed() -> Made:
     """Make 6,000 rows with two columns of heavy tails, and residuals with one."""
     rng = np.random.default_rng(29_001)
     n = 6_000
@@ -58,17 +59,13 @@ def tailed() -> tuple[pa.Table, dpm.Schema]:
     years = rng.integers(0, 40, n)
     spent = np.minimum(np.exp(rng.normal(3.0, 1.0, n) + 0.02 * years), 5_000.0)
     score = np.clip(50.0 + 0.4 * years + 4.0 * (area == "south") + 6.0 * rng.standard_t(4, n), 0.0, 150.0)
-    columns = {"area": area, "wealth": wealth, "years": years, "spent": spent, "score": score}
-    return pa.table(columns), dpm.Schema(
-        dpm.Categorical("area", ["north", "south", "east"]),
-        dpm.Numeric("wealth", 0, 1e6),
-        dpm.Numeric("years", 0, 40),
-        dpm.Numeric("spent", 0, 5_000),
-        dpm.Numeric("score", 0, 150),
-    )
+    return described({
+        "area": (area, ("north", "south", "east")), "wealth": (wealth, (0, 1e6)), "years": (years, (0, 40)),
+        "spent": (spent, (0, 5_000)), "score": (score, (0, 150)),
+    })  # fmt: skip
 
 
-def answered() -> tuple[pa.Table, dpm.Schema]:
+def answered() -> Made:
     """Make 8,000 rows of a survey: four categoricals, one of them with rare levels, two Booleans, and a number."""
     rng = np.random.default_rng(29_002)
     n, levels = 8_000, [["a", "b", "c"], [f"d{index}" for index in range(8)], ["none", "some", "much"], ["x", "y"]]
@@ -81,48 +78,39 @@ def answered() -> tuple[pa.Table, dpm.Schema]:
     owner = rng.random(n) < 0.03
     hours = np.clip(20.0 + 5.0 * codes[2] + 3.0 * member + rng.normal(0.0, 9.0, n), 0.0, 80.0)
     names = ("region", "trade", "training", "form")
-    columns = {name: np.array(words)[code] for name, words, code in zip(names, levels, codes, strict=True)}
-    columns |= {"member": member, "owner": owner, "hours": hours}
-    kinds = [dpm.Categorical(name, words) for name, words in zip(names, levels, strict=True)]
-    return pa.table(columns), dpm.Schema(
-        *kinds, dpm.Boolean("member"), dpm.Boolean("owner"), dpm.Numeric("hours", 0, 80)
-    )
+    columns: Columns = {
+        name: (np.array(words)[code], tuple(words)) for name, words, code in zip(names, levels, codes, strict=True)
+    }
+    return described(columns | {"member": (member, None), "owner": (owner, None), "hours": (hours, (0, 80))})
 
 
-def uneven() -> tuple[pa.Table, dpm.Schema]:
+def uneven() -> Made:
     """Make 6,000 rows whose residuals' deviation grows tenfold with a regressor."""
     rng = np.random.default_rng(29_003)
     n = 6_000
     load, age, night = rng.uniform(0.0, 10.0, n), rng.normal(0.0, 1.0, n), rng.random(n) < 0.3
     time = np.clip(2.0 * load - 1.5 * age + night + rng.normal(0.0, 1.0, n) * (0.5 + 0.5 * load), -20.0, 45.0)
     shift = np.where(night, "night", np.where(rng.random(n) < 0.5, "early", "late"))
-    columns = {"load": load, "age": np.clip(age, -4.0, 4.0), "night": night, "time": time, "shift": shift}
-    return pa.table(columns), dpm.Schema(
-        dpm.Numeric("load", 0, 10),
-        dpm.Numeric("age", -4, 4),
-        dpm.Boolean("night"),
-        dpm.Numeric("time", -20, 45),
-        dpm.Categorical("shift", ["night", "early", "late"]),
-    )
+    return described({
+        "load": (load, (0, 10)), "age": (np.clip(age, -4.0, 4.0), (-4, 4)), "night": (night, None), "time": (time, (-20, 45)),
+        "shift": (shift, ("night", "early", "late")),
+    })  # fmt: skip
 
 
-def spread() -> tuple[pa.Table, dpm.Schema]:
+def spread() -> Made:
     """Make 6,000 rows in which large values of one column go with large ones of another, of either sign."""
     rng = np.random.default_rng(29_004)
     n = 6_000
     size = np.minimum(np.exp(rng.normal(0.0, 0.5, n)), 5.0)
     change = np.clip(size * rng.normal(0.05, 0.6, n), -8.0, 8.0)
     side = np.where(rng.random(n) < 0.5, "left", "right")
-    columns = {"size": size, "change": change, "costs": np.clip(change + rng.normal(0.0, 1.0, n), -10.0, 10.0)}
-    return pa.table({**columns, "side": side}), dpm.Schema(
-        dpm.Numeric("size", 0, 5),
-        dpm.Numeric("change", -8, 8),
-        dpm.Numeric("costs", -10, 10),
-        dpm.Categorical("side", ["left", "right"]),
-    )
+    costs = np.clip(change + rng.normal(0.0, 1.0, n), -10.0, 10.0)
+    return described({
+        "size": (size, (0, 5)), "change": (change, (-8, 8)), "costs": (costs, (-10, 10)), "side": (side, ("left", "right")),
+    })  # fmt: skip
 
 
-def adult() -> tuple[pa.Table, dpm.Schema]:
+def adult() -> Made:
     frame, schema = chosen(names=["adult"])[0].make()
     names = ("age", "education-num", "hours-per-week", "race", "sex", "capital-loss", "income")
     columns = [column for column in schema.table_columns if column.name in names]
