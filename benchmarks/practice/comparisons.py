@@ -224,14 +224,8 @@ def rejections_by_anova(replications: int) -> float:
     population, rejected = synthetic(3_000), 0
     for run in range(replications):
         rng = np.random.default_rng([77, run])
-        released = dpm.release(
-            population.table(rng),
-            population.schema,
-            epsilon=10.0,
-            delta=1e-9,
-            neighbors="add_remove",
-            insecure_seed=run,
-        )
+        table, budget = population.table(rng), {"epsilon": 10.0, "delta": 1e-9, "neighbors": "add_remove"}
+        released = dpm.release(table, population.schema, insecure_seed=run, **budget)  # type: ignore[arg-type]
         rejected += released.anova("score", "region").p_value < 1.0 - LEVEL
     return rejected / replications
 

@@ -175,17 +175,11 @@ def measured(setting: Setting) -> tuple[Setting, Outcome]:
         population, n_rows = resampled(setting.table)
     found: list[tuple[bool, FloatArray, FloatArray]] = []
     widths, inverted, one, one_identified = [], [], 0, 0
+    budget: dict[str, Any] = dict(epsilon=setting.epsilon, delta=setting.delta, neighbors=setting.neighbors)
     for replication in range(setting.replications):
         rng = np.random.default_rng([replication, n_rows, setting.n_features, int(10 * setting.epsilon)])
-        release = dpm.release(
-            population.draw(n_rows, rng),
-            population.schema,
-            epsilon=setting.epsilon,
-            delta=setting.delta,
-            neighbors=setting.neighbors,
-            insecure_seed=replication,
-            threads=1,
-        )
+        rows = population.draw(n_rows, rng)
+        release = dpm.release(rows, population.schema, insecure_seed=replication, threads=1, **budget)
         fit = release.ols(population.target, population.features, reference=population.reference)
         equations = fit.equations
         assert equations is not None

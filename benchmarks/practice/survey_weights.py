@@ -96,9 +96,7 @@ def _answers(population: Population, release: dpm.MomentRelease) -> Answers:
 
 
 def _release(schema: dpm.Schema, rows: pd.DataFrame, epsilon: float, seed: int) -> dpm.MomentRelease:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dpm.ReleaseWarning)
-        return dpm.release(rows, schema, epsilon=epsilon, insecure_seed=seed, threads=1)
+    return dpm.release(rows, schema, epsilon=epsilon, insecure_seed=seed, threads=1)
 
 
 def _truth(population: Population) -> dict[str, float]:
@@ -154,4 +152,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore", dpm.ReleaseWarning)
     main()

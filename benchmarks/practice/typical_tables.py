@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,23 +57,18 @@ def tables() -> list[Table]:
 
     wine, airfoil, adult = dpm.datasets.wine(), dpm.datasets.airfoil(), dpm.datasets.adult()
     raw = load_diabetes(scaled=False)
-    diabetes = np.column_stack([raw.data, raw.target])
     cancer = load_breast_cancer()
     names = [str(name) for name in cancer.feature_names]
-    worst = {name: next(bounds for key, bounds in NUCLEI.items() if key in name) for name in names}
-    shares = {"mean": 1.0, "error": 0.2, "worst": 1.0}
-    spans = {name: next(share for key, share in shares.items() if key in name) for name in names}
-    cancer_schema = Schema(*(Numeric(name, worst[name][0], worst[name][1] * spans[name]) for name in names))
+    nuclei = {}
+    for name in names:
+        lower, upper = next(bounds for key, bounds in NUCLEI.items() if key in name)
+        nuclei[name] = lower, upper * (0.2 if "error" in name else 1.0)
     of_numbers = Schema(*(column for column in adult.schema.columns if isinstance(column, Numeric)))
     return [
         Table("wine", wine.frame, wine.schema),
         Table("airfoil", airfoil.frame, airfoil.schema),
-        Table(
-            "diabetes",
-            pa.table(dict(zip(DIABETES, diabetes.T, strict=True))),
-            Schema(*(Numeric(name, *bounds) for name, bounds in DIABETES.items())),
-        ),
-        Table("breast cancer", pa.table(dict(zip(names, cancer.data.T, strict=True))), cancer_schema),
+        of_codebook("diabetes", np.column_stack([raw.data, raw.target]), DIABETES),
+        of_codebook("breast cancer", cancer.data, nuclei),
         Table("adult, numbers", adult.frame, of_numbers),
         *synthetic_tables(),
     ]
@@ -85,23 +80,14 @@ def looked_at_tables() -> list[Table]:
 
     iris, digits, adult = load_iris(), load_digits(), dpm.datasets.adult("train")
     lengths = {"sepal length": (0, 10), "sepal width": (0, 10), "petal length": (0, 10), "petal width": (0, 5)}
-    pixels = [f"pixel {place}" for place in range(64)]
     rng = np.random.default_rng(9)
     common = rng.normal(size=(10_000, 1))
     heavy = (rng.standard_t(4, size=(10_000, 8)) + common) / math.sqrt(3.0)
     loose, looser = np.geomspace(20.0, 60.0, 8), np.geomspace(10.0, 200.0, 8)
     spend = np.where(rng.random((10_000, 8)) < 0.7, 0.0, np.exp(rng.normal(size=(10_000, 8)) + common))
     return [
-        Table(
-            "iris",
-            pa.table(dict(zip(lengths, iris.data.T, strict=True))),
-            Schema(*(Numeric(name, *bounds) for name, bounds in lengths.items())),
-        ),
-        Table(
-            "digits",
-            pa.table(dict(zip(pixels, digits.data.T, strict=True))),
-            Schema(*(Numeric(name, 0, 16) for name in pixels)),
-        ),
+        of_codebook("iris", iris.data, lengths),
+        of_codebook("digits", digits.data, {f"pixel {place}": (0, 16) for place in range(64)}),
         Table("adult, all columns", adult.frame, adult.schema),
         of_columns("t with 4 degrees, 10 to 200 sd", heavy, -looser / 2.0, looser),
         of_columns("7 of 10 are 0, 20 to 60 sd", spend / spend.std(axis=0), np.zeros(8), loose),
@@ -151,11 +137,13 @@ def synthetic_tables() -> Iterable[Table]:
         yield of_columns(name, values, lower, looseness)
 
 
+def of_codebook(name: str, values: FloatArray, bounds: Mapping[str, tuple[float, float]]) -> Table:
+    """A table of numbers with these names and bounds."""
+    columns = (Numeric(column, *public) for column, public in bounds.items())
+    return Table(name, pa.table(dict(zip(bounds, values.T, strict=True))), Schema(*columns))
+
+
 def of_columns(name: str, values: FloatArray, lower: FloatArray, widths: FloatArray) -> Table:
     """A table of numbers with bounds from ``lower`` on, that wide."""
-    columns = [
-        Numeric(f"x{place}", float(least), float(least + width))
-        for place, (least, width) in enumerate(zip(lower, widths, strict=True))
-    ]
-    cells = {column.name: values[:, place] for place, column in enumerate(columns)}
-    return Table(name, pa.table(cells), Schema(*columns))
+    ends = zip(lower.tolist(), (lower + widths).tolist(), strict=True)
+    return of_codebook(name, values, {f"x{place}": bounds for place, bounds in enumerate(ends)})

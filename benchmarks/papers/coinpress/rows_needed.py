@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.special import bdtrc
@@ -21,6 +22,7 @@ from dpmoments.papers.mechanisms.coinpress_mean import PaperCoinPress
 RHO, LEVEL = 0.5, 0.95
 FAILURE = 1.0 - LEVEL
 TRIALS = 60
+ASKED: dict[str, Any] = {"rho": RHO, "neighbors": "replace_one"}
 PAPER_STEP = 0.05 / 60
 """β of a step of the mechanism with ``constants="paper"``."""
 
@@ -44,16 +46,8 @@ def mean_runs(mechanism: CoinPressMean, d: int, n: int, radius: float, trials: i
         rng = np.random.default_rng([1, d, seed])
         mu = rng.normal(size=d)
         mu *= 0.75 * radius / np.linalg.norm(mu)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            release = dpm.release_mean(
-                mu + rng.normal(size=(n, d)),
-                dpm.Schema.unbounded(d),
-                rho=RHO,
-                neighbors="replace_one",
-                mechanism=mechanism,
-                insecure_seed=seed,
-            )
+        rows = mu + rng.normal(size=(n, d))
+        release = dpm.release_mean(rows, dpm.Schema.unbounded(d), mechanism=mechanism, insecure_seed=seed, **ASKED)
         errors.append(float(np.linalg.norm(release.mean - mu)))
     return errors
 
@@ -64,18 +58,9 @@ def covariance_runs(mechanism: Mechanism, scales: np.ndarray, n: int, trials: in
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(d, d)))[0]
     for seed in range(trials):
         rng = np.random.default_rng([2, d, seed])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            release = dpm.release(
-                (rng.normal(size=(n, d)) * scales) @ turn.T,
-                dpm.Schema.unbounded(d),
-                rho=RHO,
-                neighbors="replace_one",
-                mechanism=mechanism,
-                mean=False,
-                repair="none",
-                insecure_seed=seed,
-            )
+        rows = (rng.normal(size=(n, d)) * scales) @ turn.T
+        asked = ASKED | {"mechanism": mechanism, "mean": False, "repair": "none", "insecure_seed": seed}
+        release = dpm.release(rows, dpm.Schema.unbounded(d), **asked)
         error = turn.T @ release.second_moment @ turn / np.outer(scales, scales) - np.eye(d)
         errors.append(float(np.linalg.norm(error)))
     return errors
@@ -126,14 +111,8 @@ def lecture() -> None:
         naive = mechanisms.PrivatePreconditioning((1.0, kappa))
         scales = np.ones(d)
         other = np.median(covariance_runs(mechanisms.CoinPress((1.0, kappa)), scales, n, TRIALS // 4))
-        row(
-            f"Lemma 2.2, d = {d}, κ = {kappa:g}",
-            target,
-            n,
-            form,
-            covariance_runs(naive, scales, n, TRIALS),
-            f"{other:.3g}",
-        )
+        errors = covariance_runs(naive, scales, n, TRIALS)
+        row(f"Lemma 2.2, d = {d}, κ = {kappa:g}", target, n, form, errors, f"{other:.3g}")
     d, kappa, target = 3, 1500.0, 0.5
     n = utility_bounds.preconditioned_covariance_rows_needed(target, d, kappa, RHO, FAILURE)
     rounds = utility_bounds.preconditioning_rows_needed(d, kappa, RHO / 2, FAILURE / 2)
@@ -147,6 +126,7 @@ def lecture() -> None:
 
 
 def main() -> None:
+    warnings.simplefilter("ignore")
     print(
         "| theorem | α | rows needed | the theorem's form, constant 1 | failures | P(as many) | median error there | α/median | "
         "largest | median of our default |"

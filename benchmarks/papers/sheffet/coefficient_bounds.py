@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import bdtrc
@@ -112,28 +113,17 @@ def beside_a_fit() -> None:
             for epsilon in (0.5, 2.0):
                 for name, mechanism in mechanisms_for(case, mean):
                     row = beside(case, mean, epsilon, mechanism)
-                    print(
-                        f"| {case.name}, {'with' if mean else 'without'} mean | {epsilon:g} | {name} | {row} |",
-                        flush=True,
-                    )
+                    about = f"{case.name}, {'with' if mean else 'without'} mean"
+                    print(f"| {about} | {epsilon:g} | {name} | {row} |", flush=True)
 
 
 def beside(case: Case, mean: bool, epsilon: float, mechanism: Mechanism) -> str:
     errors, bounds, sizes = [], [], []
     whole = coefficients(case.rows, mean)
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "mean": mean}
+    asked["n_rows"] = None if mean else len(case.rows)
     for seed in range(TRIALS):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            release = dpm.release(
-                case.rows,
-                case.schema,
-                epsilon=epsilon,
-                delta=DELTA,
-                mechanism=mechanism,
-                mean=mean,
-                n_rows=None if mean else len(case.rows),
-                insecure_seed=seed,
-            )
+        release = dpm.release(case.rows, case.schema, mechanism=mechanism, insecure_seed=seed, **asked)
         fit = release.ridge(release.feature_names[-1], alpha=ALPHA, level=LEVEL)
         clipped = as_clipped(case.rows, release)
         exact = whole if clipped is case.rows else coefficients(clipped, mean)
@@ -217,5 +207,6 @@ def _claims(
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore")
     beside_a_fit()
     theorems()
