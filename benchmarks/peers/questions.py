@@ -32,14 +32,12 @@ from benchmarks.practice.regression.methods import (
     linear_mixing,
     tukey_fit,
 )
-from benchmarks.practice.regression.single_regression import Regression, SingleRegression
+from benchmarks.practice.regression.single_regression import Regression, SingleRegression, encoded_rows
 from benchmarks.practice.tables import Made, chosen, made
 from dpmoments.base.values import FloatArray
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
-from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.source import LocalSource
 
 PAGE = EVIDENCE / "peers-by-question.md"
 TABLES = ("wine", "diabetes", "airfoil", "fair", "lognormal-5000", "mixed-dependent-10000", "adult")
@@ -82,13 +80,8 @@ class Table:
     def of(cls, name: str, table: Made) -> Table:
         """Make it from one of the collection."""
         data, schema = table
-        source = Rows.of(data, schema, mean=True).source
-        if not isinstance(source, LocalSource):
-            raise TypeError("the table must be one that is read on this machine")
-        encoded = np.concatenate(list(source.blocks()))
-        encoded = encoded[np.isfinite(encoded).all(axis=1)]
-        encoding = schema.encoding(mean=True)
-        rows = np.column_stack([encoded * (encoding.scale / encoding.unit), np.ones(len(encoded))])
+        encoded = encoded_rows(data, schema)
+        rows = np.column_stack([encoded, np.ones(len(encoded))])
         norm = float(np.sqrt(len(schema.columns) + 1))
         return cls(name, data, schema, Truth.of(data, schema, None), np.ascontiguousarray(rows / norm))
 

@@ -35,7 +35,7 @@ from benchmarks.peers.compare import interpreter
 from benchmarks.peers.programs import peers_algorithm
 from benchmarks.peers.questions import fifth_of
 from benchmarks.practice.regression.methods import adassp
-from benchmarks.practice.regression.single_regression import SingleRegression
+from benchmarks.practice.regression.single_regression import SingleRegression, encoded_rows
 from benchmarks.practice.tables import chosen
 from benchmarks.practice.tables.codebooks import Codebook, described, of_rdatasets
 from benchmarks.practice.tables.entry import Made
@@ -43,7 +43,6 @@ from benchmarks.speed.timing import peak_kilobytes
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
-from dpmoments.rows.rows import Rows
 
 PAGE = EVIDENCE / "peers-by-question.md"
 FILE = EVIDENCE / "tables" / "peers-six-tables.csv"
@@ -167,11 +166,9 @@ def noise(truth: Truth, delta: float, run: int) -> Run:
     """Noise on every sum, product and count, for what one row can change of all of them."""
     rng = np.random.default_rng(run)
     encoding = truth.schema.encoding(mean=True)
-    blocks = Rows.of(truth.data, truth.schema, mean=True).source.blocks()  # type: ignore[union-attr]
     scale = encoding.scale / encoding.unit
-    rows = np.concatenate(list(blocks)) * scale
     norm = float(np.sqrt(len(truth.schema.columns) + 1))
-    rows = np.column_stack([rows[np.isfinite(rows).all(axis=1)], np.ones(truth.n_rows)]) / norm
+    rows = np.column_stack([encoded_rows(truth.data, truth.schema), np.ones(truth.n_rows)]) / norm
     d, pairs = rows.shape[1], len(truth.tables)
     if delta:
         sigma = gaussian_noise_scale(EPSILON, delta, 1.0)

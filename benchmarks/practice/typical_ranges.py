@@ -36,7 +36,7 @@ class Guess:
 
     name: str
     width: float = 1.0  # factor of the right width
-    # whether a fair coin says, for each column in each run, if the width is too large or too small by that factor
+    # Whether a fair coin says, for each column in each run, if the width is too large or too small by that factor.
     random: bool = False
     shift: float = 0.0  # distance of the middle from the mean, in sd; a fair coin says to which side
     first: bool = False  # whether the first column's width alone is wrong

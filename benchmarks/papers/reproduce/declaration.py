@@ -42,7 +42,7 @@ class Panel:
     quick: Sequence[float]  # those of them that a quick run has
     published: str | None = None  # file of the curves that the authors published, where ``DPMOMENTS_DATA`` has it
     axis: str | None = None  # what x is, where it is not what the figure says
-    # Of the methods that have fewer trials than the figure, even fewer, where a trial takes long here
+    # Of the methods that have fewer trials than the figure, even fewer, where a trial takes long here.
     slow_trials: int | None = None
     fewer: Mapping[float, int] = field(default_factory=dict)  # trials at points of many rows, by point
 
@@ -87,12 +87,10 @@ class Claim:
     """What is said, in our words, and its judgement by the results; None if what it is compared with is not at hand."""
 
     says: str
-    # the outcome of the results
     rule: Callable[[Any], Outcome | None]  # of the figure's `Results`, which are read by declarations
-    # settings that the paper does not state, or that are lost in our copy: without them the claim cannot be refuted
+    # Settings that the paper does not state, or that are lost in our copy: without them the claim cannot be refuted.
     unknown: str = ""
-    # what would have to be true for the claim to hold, and how that was tried; no claim on a page is refuted without
-    # it
+    # What would have to be true for the claim to hold, and how that was tried: no claim on a page is refuted without it.
     needs: str = ""
     ours: bool = False  # A question of ours and no claim of the paper: it has an answer, not a verdict
 
@@ -126,27 +124,26 @@ class Figure:
     number: str = ""
     title: str
     experiment: str  # module of ``experiments`` whose ``measure`` runs one trial of one point
-    # axis, error: What the axes show
+    # What the axes show.
     axis: str
     error: str
     panels: Sequence[Panel]
     methods: Sequence[Method]
     trials: int
     quick_trials: int = 3
-    summary: str = "mean"  # {"mean", "trimmed mean", "median", "standard deviation"}, Of the trials of a point
-    # claims, instead, notes: What the page says
+    summary: str = "mean"  # or "trimmed mean", "median", "standard deviation", of the trials of a point
+    # What the page says.
     claims: Sequence[Claim] = ()
     instead: Sequence[Instead] = ()
     notes: Sequence[str] = ()
     unknown: str = ""  # that of every claim which does not say its own
-    # curves of another figure: its name, and labels of its methods. Those of panels of the same titles are drawn as
-    # well.
+    # Curves of other figures: labels of methods by name. Those of panels of the same titles are drawn as well.
     borrowed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     log_axis: bool = True
     log_error: bool = True
     columns: int = 3  # panels in a row
     drawn: Sequence[str] = ()  # metrics that the picture shows; all of them where none is named
-    # {"curves", "best", "balls"}, "best" draws the least of what was measured of a method, and shades up to the most
+    # Or "balls", or "best", the least of what was measured of a method, shaded up to the most.
     drawing: str = "curves"
     reference: float | None = None  # where a horizontal line is drawn
     block: int = 10  # trials of a task after the first

@@ -129,7 +129,7 @@ MEASURED = re.compile(r"^\*\*.*\*\*.*\nMeasured on .*$", re.M)
 class Kept:
     """The parts of a page as it is: a figure that was not run in full keeps its part."""
 
-    # measured, lessons: What was run and where; what to take from all figures
+    # What was run and where; what to take from all figures.
     measured: str
     lessons: str
     sections: Mapping[str, str]  # by figure

@@ -83,6 +83,15 @@ def ridge_coefficients(covariance: FloatArray, features: npt.NDArray[np.intp], t
     return np.asarray(np.linalg.pinv(system, rcond=1e-13, hermitian=True) @ covariance[features, target])
 
 
+def encoded_rows(data: Any, schema: dpm.Schema) -> FloatArray:
+    """Rows about the midpoints of their bounds, in half-widths; those that the schema drops are left out."""
+    source = Rows.of(data, schema, mean=True).source
+    if not isinstance(source, LocalSource):
+        raise TypeError("the table must be one that is read on this machine")
+    encoded, encoding = np.concatenate(list(source.blocks())), schema.encoding(mean=True)
+    return np.asarray(encoded[np.isfinite(encoded).all(axis=1)] * (encoding.scale / encoding.unit))
+
+
 @dataclass(frozen=True, eq=False)
 class SingleRegression:
     """min ‖Xw − y‖², every row of X of norm at most 1, every |y| at most 1."""
@@ -99,11 +108,7 @@ class SingleRegression:
 
         Rows of a schema of the unit ball have norm 1 at most, without the constant.
         """
-        source = Rows.of(data, schema, mean=True).source
-        if not isinstance(source, LocalSource):
-            raise TypeError("the table must be one that is read on this machine")
-        encoded = np.concatenate(list(source.blocks()))
-        encoded = encoded[np.isfinite(encoded).all(axis=1)]
+        encoded = encoded_rows(data, schema)
         names = list(schema.feature_names)
         y = names.index(target)
         own = next(column.feature_names for column in schema.columns if target in column.feature_names)
@@ -112,9 +117,9 @@ class SingleRegression:
         scale = encoding.scale / encoding.unit
         squares = 1 if isinstance(schema.columns[0], Coordinate) else len(schema.columns) - 1
         norm = float(np.sqrt(squares + 1))
-        rows = np.column_stack([encoded[:, features] * scale[features], np.ones(len(encoded))]) / norm
+        rows = np.column_stack([encoded[:, features], np.ones(len(encoded))]) / norm
         units = np.append(scale[features], 1.0) / (norm * scale[y])
-        return cls(np.ascontiguousarray(rows), encoded[:, y] * scale[y], units)
+        return cls(np.ascontiguousarray(rows), np.ascontiguousarray(encoded[:, y]), units)
 
     @property
     def n_rows(self) -> int:

@@ -23,7 +23,7 @@ class Entry:
     half: Half  # {"design", "judge", "regression"}
     family: str  # what it is an example of; the file it is in
     real: bool  # observed, not drawn from a law
-    # nothing is fetched: what is not on this machine raises FileNotFoundError or ConnectionError
+    # Nothing is fetched: what is not on this machine raises FileNotFoundError or ConnectionError.
     make: Callable[[], Made]
-    # the feature that a regression on this table predicts; None where every feature is a level of a category
+    # The feature that a regression on this table predicts; None where every feature is a level of a category.
     target: str | None
