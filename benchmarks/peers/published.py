@@ -1,6 +1,6 @@
 """Regressions that others published figures of, by this library on the same table or the nearest public one.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.peers.published [--runs 20]
+    OMP_NUM_THREADS=1 python -m benchmarks.peers.published
 
 Their tables (CPS ASEC of 2024 and of 1994 to 1996, by IPUMS; tax records) are not bundled with anything; CPS 1988 is the nearest
 that is. OpenDP's Theil–Sen regression, which takes one regressor, is run here, on three pairs of columns. Writes its part of
@@ -9,7 +9,6 @@ docs/evidence/peers-by-question.md; some three minutes.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +20,7 @@ from benchmarks.pages import write_part
 from benchmarks.peers.answers import Asked, Line, Truth
 from benchmarks.peers.six_tables import PAGE, TABLES
 
-EPSILONS = (1.0, 10.0)
+EPSILONS, RUNS = (1.0, 10.0), 20
 THEIRS = {10.0: (300, -0.67, 1.94), 50.0: (70, 0.08, 0.07), 100.0: (37, 0.09, 0.04)}
 """dp-statsmodels (`dp_statsmodels/paper_results.py`, commit 37c12756): by ε, standard error over that of least squares, and mean
 and SD of the coefficient of education; δ = 1e-5, 54,875 rows, least squares 0.091."""
@@ -38,9 +37,9 @@ def wages() -> tuple[Any, dict[str, dpm.Numeric | dpm.Boolean]]:
     return data, {column.name: column for column in schema.columns}
 
 
-def fits(schema: dpm.Schema, data: Any, epsilon: float, delta: float, runs: int) -> list[Any]:
+def fits(schema: dpm.Schema, data: Any, epsilon: float, delta: float) -> list[Any]:
     """The regression on all other features, of as many releases."""
-    releases = (dpm.release(data, schema, epsilon=epsilon, delta=delta, insecure_seed=seed) for seed in range(runs))
+    releases = (dpm.release(data, schema, epsilon=epsilon, delta=delta, insecure_seed=seed) for seed in range(RUNS))
     return [release.ols("log_wage") for release in releases]
 
 
@@ -55,7 +54,7 @@ def least_squares(data: Any, powers: int) -> tuple[np.ndarray, np.ndarray]:
     return coefficients[:-1], np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))[:-1]
 
 
-def wage_regression(runs: int) -> Iterator[str]:
+def wage_regression() -> Iterator[str]:
     """The regression of dp-statsmodels: theirs as published, ours on CPS 1988."""
     data, columns = wages()
     schema = dpm.Schema(
@@ -71,17 +70,17 @@ def wage_regression(runs: int) -> Iterator[str]:
         private = f"{mean:.2f} ± {deviation:.2f}"
         yield f"| dp-statsmodels, CPS 2024, published | 54,875 | {epsilon:g} | 0.091 | {private} | {inflation} |"
     for epsilon in EPSILONS:
-        found = fits(schema, data, epsilon, 1e-5, runs)
+        found = fits(schema, data, epsilon, 1e-5)
         places = [fit.features.index("education") for fit in found]
         values = np.array([fit.coefficients[k] for fit, k in zip(found, places, strict=True)])
         errors = np.array([fit.standard_errors[k] for fit, k in zip(found, places, strict=True)])
         yield (
-            f"| a release, CPS 1988, {runs} seeds | {len(data):,} | {epsilon:g} | {exact[0]:.4f} | {values.mean():.4f} ± "
+            f"| a release, CPS 1988, {RUNS} seeds | {len(data):,} | {epsilon:g} | {exact[0]:.4f} | {values.mean():.4f} ± "
             f"{values.std(ddof=1):.4f} | {np.nanmedian(errors) / error[0]:.2g} |"
         )
 
 
-def card_regression(runs: int) -> Iterator[str]:
+def card_regression() -> Iterator[str]:
     """The regression of the study on tax data: signs, significance and intervals against least squares."""
     data, columns = wages()
     names = ("log_wage", "education", "experience", "ethnicity")
@@ -94,7 +93,7 @@ def card_regression(runs: int) -> Iterator[str]:
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     features = ("education", "experience", "experience^2", "experience^3", "ethnicity")
     for epsilon, delta in ((1.0, 0.0), (1.0, 1e-6), (5.0, 1e-6)):
-        found = fits(schema, data, epsilon, delta, runs)
+        found = fits(schema, data, epsilon, delta)
         order = [[fit.features.index(name) for name in features] for fit in found]
         values, lower, upper = (
             np.array([getattr(fit, name)[places] for fit, places in zip(found, order, strict=True)])
@@ -103,12 +102,12 @@ def card_regression(runs: int) -> Iterator[str]:
         clear = np.abs(exact) > 1.96 * error
         right, same = np.mean(np.sign(values) == np.sign(exact)), np.mean(((lower > 0.0) | (upper < 0.0)) == clear)
         wider, off = np.median((upper - lower) / (3.92 * error)), np.median(np.abs(values - exact) / np.abs(exact))
-        head = f"| a release, CPS 1988, {runs} seeds | {epsilon:g} | {delta:g}"
+        head = f"| a release, CPS 1988, {RUNS} seeds | {epsilon:g} | {delta:g}"
         length = f"{wider:.2g}" if np.isfinite(wider) else "∞"
         yield f"{head} | {right:.0%} | {same:.0%} | {length} | {off:.2g} |"
 
 
-def theil_sen(runs: int) -> Iterator[str]:
+def theil_sen() -> Iterator[str]:
     """One regressor at pure ε = 1: OpenDP's regression, and a release of the two columns or of the whole table."""
     import opendp.prelude as dp
 
@@ -138,7 +137,7 @@ def theil_sen(runs: int) -> Iterator[str]:
             return truth.lost(Line(np.array([slope, 0.0]), intercept), 1)
 
         theirs, ours, whole = [], [], []
-        for seed in range(runs):
+        for seed in range(RUNS):
             fit = regression.fit(pair[[x]].to_numpy(), pair[y].to_numpy())
             theirs.append(lost(float(fit.coef_[0]), float(fit.intercept_)))
             for losses, rows, names in ((ours, pair, two), (whole, data, schema)):
@@ -152,13 +151,8 @@ def theil_sen(runs: int) -> Iterator[str]:
 
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=20)
-    runs = parser.parse_args().runs
     warnings.simplefilter("ignore")
-    lines = [*wage_regression(runs), "", *card_regression(runs), "", *theil_sen(runs)]
-    print("\n".join(lines))
-    write_part(PAGE, "published", lines)
+    write_part(PAGE, "published", [*wage_regression(), "", *card_regression(), "", *theil_sen()])
 
 
 if __name__ == "__main__":

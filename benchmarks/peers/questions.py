@@ -23,7 +23,6 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.peers.compare import ask
-from benchmarks.practice.comparison.errors import Truth
 from benchmarks.practice.regression.methods import (
     NoisyGradientDescent,
     adassp,
@@ -68,12 +67,11 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table with its truth, and the rows as the peers see them: encoded, with a constant, of norm at most 1."""
+    """A table, and the rows as the peers see them: encoded, with a constant, of norm at most 1."""
 
     name: str
     data: Any
     schema: dpm.Schema
-    truth: Truth
     rows: FloatArray
 
     @classmethod
@@ -83,7 +81,7 @@ class Table:
         encoded = encoded_rows(data, schema)
         rows = np.column_stack([encoded, np.ones(len(encoded))])
         norm = float(np.sqrt(len(schema.columns) + 1))
-        return cls(name, data, schema, Truth.of(data, schema, None), np.ascontiguousarray(rows / norm))
+        return cls(name, data, schema, np.ascontiguousarray(rows / norm))
 
     @property
     def exact(self) -> FloatArray:

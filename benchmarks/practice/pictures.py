@@ -19,13 +19,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "api" / "pictures.md"
 BLOCK_AND_PICTURE = r"```python\n(.*?)```\n+!\[[^\]]*\]\(([^)]+)\)"
 
 
-def pictures(page: Path = PAGE) -> Iterator[tuple[Path, Figure]]:
+def pictures() -> Iterator[tuple[Path, Figure]]:
     """Where each picture belongs, and the figure that its block draws; blocks continue one another."""
     names: dict[str, object] = {}
-    for block, place in re.findall(BLOCK_AND_PICTURE, page.read_text(encoding="utf-8"), re.S):
+    for block, place in re.findall(BLOCK_AND_PICTURE, PAGE.read_text(encoding="utf-8"), re.S):
         plt.close("all")
-        exec(compile(block, str(page), "exec"), names)
-        yield page.parent / place, plt.gcf()
+        exec(compile(block, str(PAGE), "exec"), names)
+        yield PAGE.parent / place, plt.gcf()
     plt.close("all")
 
 

@@ -55,10 +55,10 @@ def bingham_integrals(gaps: np.ndarray) -> tuple[float, np.ndarray]:
     return log_value + math.log(total * step / (2.0 * math.pi)), moments
 
 
-def printed_integrals(gaps: np.ndarray, n_nodes: int = 64) -> tuple[float, np.ndarray]:
+def printed_integrals(gaps: np.ndarray) -> tuple[float, np.ndarray]:
     """log E[e^{−s}(1 + 2s/b)^{−d}] over the uniform law, and E[u_i²] under that density."""
     d, b = len(gaps), envelope_parameter(gaps)
-    nodes, weights = roots_genlaguerre(n_nodes, d - 1.0)
+    nodes, weights = roots_genlaguerre(64, d - 1.0)
     nodes, weights = nodes[weights > 0.0], weights[weights > 0.0]
     parts = [bingham_integrals(gaps * (1.0 + 2.0 * y / b)) for y in nodes]
     logs = np.log(weights) - float(gammaln(d)) + np.array([log_value for log_value, _ in parts])
@@ -208,12 +208,12 @@ def tied_loss(epsilon: float, d: int, m: float, *, printed: bool) -> float:
     return 2.0 * t + penalty + printed_integrals(second)[0] - printed_integrals(first)[0]
 
 
-def loss_table(dimensions: Sequence[int] = DIMENSIONS) -> list[str]:
+def loss_table() -> list[str]:
     rows = [
         "| d | ε | swapped, m = 50 | swapped, m → ∞ | tied, m = 50 | tied, right law |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for d in dimensions:
+    for d in DIMENSIONS:
         for epsilon in EPSILONS:
             losses = [
                 swapped_loss(epsilon, d, 50.0),

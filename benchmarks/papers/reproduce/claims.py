@@ -48,7 +48,7 @@ def graded(reproduced: bool, changed: bool, found: str) -> Outcome:
 
 
 def never_above(
-    method: str, *others: str, panels: Sequence[str] | None = None, metric: str = "error", limit: float = 1.0,
+    method: str, *others: str, panels: Sequence[str] | None = None, limit: float = 1.0,
     except_for: Sequence[tuple[str, float]] = (), at: Callable[[float], bool] = lambda _: True,
 ) -> Judge:  # fmt: skip
     """The error of ``method`` is at most ``limit`` times those of the others in every cell but the exceptions."""
@@ -57,7 +57,7 @@ def never_above(
         against, found, cells, worst = 0, [], 0, (0.0, "")
         for other in others:
             ratios = []
-            for panel, x, ratio, spread in results.ratios(method, other, metric=metric, panels=panels):
+            for panel, x, ratio, spread in results.ratios(method, other, panels=panels):
                 if (panel, x) in except_for or not at(x):
                     continue
                 cells += 1
@@ -76,14 +76,14 @@ def never_above(
 
 def within_factor(
     method: str, reference: str, limit: float, *, changed: float | None = None, panels: Sequence[str] | None = None,
-    at: Callable[[float], bool] = lambda _: True, metric: str = "error",
+    at: Callable[[float], bool] = lambda _: True,
 ) -> Judge:  # fmt: skip
     """The error of ``method`` is at most ``limit`` times the reference's; up to ``changed`` times it is so with changes."""
 
     def judge(results: Results) -> Outcome:
         cells = [
             (ratio, f"{panel}, x = {x:g}")
-            for panel, x, ratio, _ in results.ratios(method, reference, metric=metric, panels=panels)
+            for panel, x, ratio, _ in results.ratios(method, reference, panels=panels)
             if at(x)
         ]
         if not cells:
@@ -98,17 +98,18 @@ def within_factor(
     return judge
 
 
-def spread_of(
-    methods: Sequence[str], *, panels: Sequence[str], limit: float, changed: float, metric: str = "error"
-) -> Judge:
+def spread_of(methods: Sequence[str], *, panels: Sequence[str], limit: float, changed: float) -> Judge:
     """The largest error among the methods is at most ``limit`` times the least, at every point."""
 
     def judge(results: Results) -> Outcome:
         found = []
         for panel in panels:
             for x in next(known for known in results.figure.panels if known.title == panel).points:
-                errors = [results.center(panel, method, metric, x) for method in methods if
-                          len(results.values(panel, method, metric, x))]  # fmt: skip
+                errors = [
+                    results.center(panel, method, "error", x)
+                    for method in methods
+                    if len(results.values(panel, method, "error", x))
+                ]
                 if len(errors) == len(methods):
                     found.append((max(errors) / min(errors), f"{panel}, x = {x:g}"))
         if not found:
