@@ -41,6 +41,17 @@ def part_of(page: Path, name: str) -> str:
     return IN_A_FILE.sub(lambda link: _read_table(page.parent / link[1]), _cut(page, name)[1].strip("\n"))
 
 
+def head(names: str, sides: str) -> tuple[str, str]:
+    """The first lines of a table: names with bars between them, and on which side (l or r) each column stands.
+
+    Examples
+    --------
+    >>> head("d | rows", "rl")
+    ('| d | rows |', '| ---: | --- |')
+    """
+    return f"| {names} |", "|" + "".join(" ---: |" if side == "r" else " --- |" for side in sides)
+
+
 def tables_in(markdown: str) -> Iterator[dict[str, str]]:
     """Every line of every table, its cells by the head of their column.
 

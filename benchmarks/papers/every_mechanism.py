@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.amin.table import EPSILONS, repaired
@@ -185,8 +185,7 @@ def summary(by_table: Mapping[str, Sequence[Cell]]) -> list[str]:
         f"`auto` is the lowest curve, or within {WITHIN - 1:.0%} of it, in {len(near)} of {len(all_cells)} cells "
         f"({len(near) / len(all_cells):.1%}). The others:",
         "",
-        "| table | δ | ε | `auto` | lowest | `auto` / lowest |",
-        "| --- | ---: | ---: | --- | --- | ---: |",
+        *head("table | δ | ε | `auto` | lowest | `auto` / lowest", "lrrllr"),
     ]
     for name, cell in sorted(all_cells, key=lambda item: -item[1].ratio):
         if cell.ratio > WITHIN:

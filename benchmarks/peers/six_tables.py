@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.peers.answers import QUESTIONS, Asked, Line, Moments, Tables, Truth, cross_tables
 from benchmarks.peers.compare import interpreter
 from benchmarks.peers.programs import peers_algorithm
@@ -377,8 +377,7 @@ def summary(questions: Iterable[str], ways: Iterable[str] = SHOWN) -> Iterator[s
         {question: each.reindex(columns=list(ways)).median(skipna=False) for question, each in answers.items()}
     )
     rows = rows.dropna(how="all")
-    yield f"| median of the tables | {' | '.join(rows.index)} |"
-    yield "| --- |" + " ---: |" * len(rows)
+    yield from head(f"median of the tables | {' | '.join(rows.index)}", "l" + "r" * len(rows))
     for question in answers:
         yield f"| {WORDS[question]} | {' | '.join(map(number, rows[question]))} |"
 
@@ -386,8 +385,7 @@ def summary(questions: Iterable[str], ways: Iterable[str] = SHOWN) -> Iterator[s
 def by_table(question: str, ways: Iterable[str]) -> Iterator[str]:
     """One question, table by table."""
     ways, found = list(ways), medians()[question].unstack().reindex(TABLES, columns=ways)
-    yield f"| {WORDS[question]} | {' | '.join(ways)} |"
-    yield "| --- |" + " ---: |" * len(ways)
+    yield from head(f"{WORDS[question]} | {' | '.join(ways)}", "l" + "r" * len(ways))
     for name, table in TABLES.items():
         yield f"| {table.label} | {' | '.join(number(value) for value in found.loc[name])} |"
 
@@ -395,8 +393,7 @@ def by_table(question: str, ways: Iterable[str]) -> Iterator[str]:
 def every_answer() -> Iterator[str]:
     """Each question, table by table."""
     found = medians()
-    yield f"| question | table | {' | '.join(SHOWN)} |"
-    yield "| --- | --- |" + " ---: |" * len(SHOWN)
+    yield from head(f"question | table | {' | '.join(SHOWN)}", "ll" + "r" * len(SHOWN))
     for question in QUESTIONS:
         answered = found[question].unstack().reindex(TABLES, columns=list(SHOWN))
         for name, table in TABLES.items():

@@ -19,7 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.tables import Made, chosen
 from benchmarks.practice.tables.synthetic import Columns, described
 from dpmoments.analysis import confidence, group_means
@@ -234,8 +234,7 @@ def measured(cell: Cell) -> dict[str, tuple[int, int]]:
 
 
 def lines_of(found: dict[Cell, dict[str, tuple[int, int]]]) -> Iterator[str]:
-    yield f"| table | ε, δ | releases | {' | '.join(KINDS)} |"
-    yield f"| --- | --- | ---: |{' ---: |' * len(KINDS)}"
+    yield from head(f"table | ε, δ | releases | {' | '.join(KINDS)}", "llr" + "r" * len(KINDS))
     for (name, epsilon, delta), counts in found.items():
         cells = []
         for kind in KINDS:

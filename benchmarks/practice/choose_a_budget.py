@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import DOCS, write_part
+from benchmarks.pages import DOCS, head, write_part
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import (
     PrivacyCurve,
@@ -57,8 +57,7 @@ def curve(delta: Callable[[float], float], cost: PrivacyBudget) -> RunCurve:
 
 
 def odds() -> Lines:
-    yield "| ε | " + " | ".join(f"from {prior:.0%}" for prior in PRIORS) + " |"
-    yield "| --- |" + " --- |" * len(PRIORS)
+    yield from head("ε | " + " | ".join(f"from {prior:.0%}" for prior in PRIORS), "l" + "l" * len(PRIORS))
     for epsilon in EPSILONS:
         factor = math.exp(epsilon)
         after = (prior * factor / (1.0 + prior * (factor - 1.0)) for prior in PRIORS)
@@ -72,8 +71,7 @@ def share(value: float) -> str:
 
 
 def power() -> Lines:
-    yield f"| ε | any ε-private release | Laplace noise | Gaussian noise, δ = {DELTA:g} |"
-    yield "| --- | --- | --- | --- |"
+    yield from head(f"ε | any ε-private release | Laplace noise | Gaussian noise, δ = {DELTA:g}", "llll")
     for epsilon in EPSILONS:
         pure, approximate = PrivacyBudget.pure(epsilon), PrivacyBudget.approximate(epsilon, DELTA)
         scale = gaussian_noise_scale(epsilon, DELTA, 1.0)
@@ -104,8 +102,7 @@ PRACTICE: tuple[tuple[str, str, PrivacyBudget, str], ...] = (
 
 
 def practice() -> Lines:
-    yield f"| who | unit | stated | ε at δ = {DELTA:g} | power at 5 % | entry |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield from head(f"who | unit | stated | ε at δ = {DELTA:g} | power at 5 % | entry", "llllll")
     for who, unit, budget, entry in PRACTICE:
         epsilon = zcdp_epsilon(budget.rho, DELTA) if budget.rho else budget.epsilon
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from dpmoments.analysis import classifiers, components
 from dpmoments.base.values import FloatArray
 
@@ -39,8 +39,7 @@ def graphs() -> list[str]:
     """Shares of the true edges that are found, and of the found edges that are false, a factor a column."""
     truth = {(f"x{one}", f"x{other}") for one, other in pairwise(range(SIZE))}
     lines = [
-        f"| graph | {' | '.join(f'{factor:g} ×' for factor in PENALTIES)} |",
-        f"| --- |{' --- |' * len(PENALTIES)}",
+        *head(f"graph | {' | '.join(f'{factor:g} ×' for factor in PENALTIES)}", "l" + "l" * len(PENALTIES)),
     ]
     for epsilon, strength in GRAPHS:
         found = {factor: np.zeros(2) for factor in PENALTIES}
@@ -63,8 +62,7 @@ def graphs() -> list[str]:
 def discriminants() -> list[str]:
     """Shares of rows of the table itself that are told apart rightly, a factor a column."""
     lines = [
-        f"| table | {' | '.join(f'{factor:g} ×' for factor in SHRINKAGES)} |",
-        f"| --- |{' --- |' * len(SHRINKAGES)}",
+        *head(f"table | {' | '.join(f'{factor:g} ×' for factor in SHRINKAGES)}", "l" + "l" * len(SHRINKAGES)),
     ]
     wine, adult = dpm.datasets.wine(cultivar=True), dpm.datasets.adult()
     people = adult.frame.drop_null()

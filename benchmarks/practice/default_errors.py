@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE
+from benchmarks.pages import EVIDENCE, head
 from benchmarks.practice.comparison.errors import correlations
 from benchmarks.practice.tables import TABLES, Entry, Half, chosen, made
 from dpmoments.base.values import FloatArray
@@ -219,8 +219,7 @@ def geometric_mean(values: pd.Series) -> float:
 def report(before: pd.DataFrame, after: pd.DataFrame, alternatives: pd.DataFrame | None) -> Iterator[str]:
     """Averages with the worst cells of each, and every cell below what is asked."""
     low = []
-    yield "| error | tables | cells | gain | asked | worst cells |"
-    yield "| --- | --- | ---: | ---: | ---: | --- |"
+    yield from head("error | tables | cells | gain | asked | worst cells", "llrrrl")
     for (error, kind), (asked, least) in ASKED.items():
         found = gains(before, after, error)
         found = found[found["kind"] == kind] if kind else found

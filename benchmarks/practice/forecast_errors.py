@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.tables import Made, chosen
 from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.planning.forecast_noise import ForecastNoise
@@ -102,8 +102,7 @@ def stated(
 def by_table(found: pd.DataFrame, mechanisms: Sequence[str]) -> Iterable[str]:
     """A line a table and mechanism: the medians, least and largest over its columns and budgets."""
     guessed = [f"{measure}: {words} guessed" for words in ("sd and mean", "nothing") for measure in MEASURES]
-    yield f"| table | mechanism | {' | '.join(guessed)} |"
-    yield "| --- | --- |" + " ---: |" * len(guessed)
+    yield from head(f"table | mechanism | {' | '.join(guessed)}", "ll" + "r" * len(guessed))
     pooled = found.groupby(["table", "mechanism", "guess", "measure"])["ratio"].agg(["median", "min", "max"])
     cells = {key: f"{median:.2f} ({least:.2f} to {most:.2f})" for key, median, least, most in pooled.itertuples()}
     for table in found["table"].unique():
@@ -113,8 +112,7 @@ def by_table(found: pd.DataFrame, mechanisms: Sequence[str]) -> Iterable[str]:
 
 
 def summary(found: pd.DataFrame, mechanisms: Sequence[str], of: str = "") -> Iterable[str]:
-    yield f"| guessed | {' | '.join(MEASURES)} |"
-    yield "| --- |" + " ---: |" * len(MEASURES)
+    yield from head(f"guessed | {' | '.join(MEASURES)}", "l" + "r" * len(MEASURES))
     for guess in ("sd and mean", "sd", "none"):
         cells = []
         for measure in MEASURES:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
+from benchmarks.pages import head
 from dpmoments.base.values import FloatArray
 
 LEVEL = 0.95
@@ -65,8 +66,7 @@ def lines() -> Iterator[str]:
     """One row a mechanism, kind of rows and number of features; one column a budget and number of rows."""
     heads = ["ρ = ½", "ε = 1 or (1, 10⁻⁶)"]
     cells = [f"{head}, n = {n:,}" for head in heads for n in SIZES]
-    yield f"| mechanism | rows | d | {' | '.join(cells)} |"
-    yield f"| --- | --- | ---: |{' ---: |' * len(cells)}"
+    yield from head(f"mechanism | rows | d | {' | '.join(cells)}", "llr" + "r" * len(cells))
     for name in ("coinpress", "variance-aware", *COORDINATEWISE):
         budgets = ZCDP | (PURE if name in COORDINATEWISE else APPROXIMATE)
         for rows in ROWS:
@@ -123,8 +123,7 @@ def cell_within(rows: str, n: int, d: int, budget: dict[str, Any]) -> str:
 
 def lines_within() -> Iterator[str]:
     """One line for each kind of rows and size; one column for each budget."""
-    yield f"| rows | n | d | {' | '.join(WITHIN_BUDGETS)} |"
-    yield f"| --- | ---: | ---: |{' ---: |' * len(WITHIN_BUDGETS)}"
+    yield from head(f"rows | n | d | {' | '.join(WITHIN_BUDGETS)}", "lrr" + "r" * len(WITHIN_BUDGETS))
     for rows in WITHIN_ROWS:
         for n, d in WITHIN_SIZES:
             cells = (cell_within(rows, n, d, budget) for budget in WITHIN_BUDGETS.values())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.comparison.errors import Truth
 from benchmarks.practice.tables import Made, chosen
 from dpmoments.base.values import FloatArray
@@ -72,8 +72,7 @@ def lines() -> Iterator[str]:
             cells = " | ".join(ratio(after[:, place], before[:, place]) for place in (0, 1, 3))
             yield f"| {name}, {column} | {budget} | {weight:g} | {cells} |"
     yield ""
-    yield "| table | budget | weight of means | covariance | means |"
-    yield "| --- | --- | ---: | ---: | ---: |"
+    yield from head("table | budget | weight of means | covariance | means", "llrrr")
     for (name, column), (budget, options), weight in product(TABLES.items(), BUDGETS.items(), MEAN_WEIGHTS):
         schema = dpm.Schema(*tables[name][1].columns, mean_weight=weight)
         after = errors(tables[name], column, schema, options)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from dpmoments.base.values import FloatArray
 from dpmoments.datasets import adult
 from dpmoments.mechanisms import Gaussian, MatrixLaplace, Standardized
@@ -256,8 +256,7 @@ def errors_in_ball(name: str, budget_name: str, k: int) -> Errors:
 
 
 def tables() -> Iterator[str]:
-    yield "| table | rows | people | rows a person: median, 99 %, most |"
-    yield "| --- | ---: | ---: | --- |"
+    yield from head("table | rows | people | rows a person: median, 99 %, most", "lrrl")
     for name in TABLES:
         sizes = table_named(name).sizes
         middle, high = np.quantile(sizes, [0.5, 0.99], method="inverted_cdf")
@@ -277,8 +276,7 @@ def comparison(which: int) -> Iterator[str]:
 
 def ratios() -> Iterator[str]:
     """Errors from the truth of what is estimated, keeping rows, as multiples of those of the other ways."""
-    yield "| k | errors of | as a multiple of scale by number | of scale by norm |"
-    yield "| ---: | --- | --- | --- |"
+    yield from head("k | errors of | as a multiple of scale by number | of scale by norm", "rlll")
     for k, (which, what) in itertools.product(KEPT, enumerate(("the mean", "the covariance"))):
         shown = []
         for way in ("scale by number", "scale by norm"):
@@ -307,8 +305,7 @@ def speed() -> Iterator[str]:
     table = pa.table({f"x{i}": rng.uniform(0, 100, n) for i in range(d)} | {"person": rng.integers(0, 10**5, n)})
     schema = Schema(*(Numeric(f"x{i}", 0, 100) for i in range(d)))
     plain = seconds(lambda: Rows.of(table, schema, threads=1).moments())
-    yield "| k | finding which rows count | a pass over them |"
-    yield "| ---: | ---: | ---: |"
+    yield from head("k | finding which rows count | a pass over them", "rrr")
     for k in KEPT:
         rows = Rows.of(table, schema, threads=1, privacy_unit=PrivacyUnit("person", k))
         bounded = rows.bounded((1, 2))

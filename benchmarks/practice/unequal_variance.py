@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.tables import chosen, made
 from dpmoments.base.values import FloatArray
 
@@ -119,8 +119,7 @@ def lines_of(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> Iterator[s
     tables = " and ".join(map(str, off))
     yield f"In {tables} of the tables one is over {OFF} times the textbook error: its interval covers less than 90 %."
     yield ""
-    yield "| table | rows | coefficients | least | median | largest |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    yield from head("table | rows | coefficients | least | median | largest", "lrrrrr")
     for name, (n_rows, ratio, _) in found.items():
         quantiles = " | ".join(f"{value:.2f}" for value in np.quantile(ratio, [0.0, 0.5, 1.0]))
         yield f"| {name} | {n_rows:,} | {len(ratio)} | {quantiles} |"

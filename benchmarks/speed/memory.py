@@ -25,7 +25,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.speed.timing import peak_kilobytes, processor
 
 ROWS_PER_WRITE = 100_000
@@ -111,8 +111,7 @@ def measured(shape: Shape, n_rows: int, folder: Path) -> tuple[float, float]:
 def lines() -> Iterator[str]:
     yield f"{processor()}; {THREADS} threads; dpmoments {dpm.__version__}."
     yield ""
-    yield "| table | release of ten rows | release | reading | processor seconds |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
+    yield from head("table | release of ten rows | release | reading | processor seconds", "lrrrr")
     with tempfile.TemporaryDirectory() as folder:
         for shape in SHAPES:
             few, _ = measured(shape, FEW_ROWS, Path(folder))

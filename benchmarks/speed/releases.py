@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.speed.timing import least_and_middle, processor, without_machine_code
 from dpmoments.privacy import filter as privacy_filter
 from dpmoments.rows.compiled import why_not_compiled
@@ -84,8 +84,7 @@ def lines() -> Iterator[str]:
         f"NumPy {np.__version__}, dpmoments {dpm.__version__}."
     )
     yield ""
-    yield "| d | rows | release | pass | noise | rest | release, without `fast` |"
-    yield "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    yield from head("d | rows | release | pass | noise | rest | release, without `fast`", "rrrrrrr")
     for n_features, n_rows in ROWS.items():
         fast, slow = both_ways(n_rows, n_features)
         _, of_pass, of_noise = sorted(fast)[len(fast) // 2]

@@ -33,7 +33,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.speed.timing import processor
 from dpmoments.privacy.sampling import SecureGenerator, discrete_gaussian
 
@@ -182,8 +182,7 @@ def lines(rows: list[Wait]) -> Iterator[str]:
         f"dpmoments {dpm.__version__}."
     )
     yield ""
-    yield "| | before | minimum | median | target | command |"
-    yield "| --- | ---: | ---: | ---: | ---: | --- |"
+    yield from head("| before | minimum | median | target | command", "lrrrrl")
     for row in rows:
         figures = f"{row.before} | {min(row.found):.2f} | {statistics.median(row.found):.2f} | {row.target or ''}"
         yield f"| {row.name} | {figures} | `{COMMAND} {row.key}` |"

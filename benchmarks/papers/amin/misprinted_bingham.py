@@ -20,7 +20,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp, roots_genlaguerre
 
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from dpmoments.papers.sphere import envelope_parameter, sample_bingham_diagonal
 
 PAGE = EVIDENCE / "misprinted-bingham.md"
@@ -173,8 +173,7 @@ def moment_table() -> list[str]:
 
     axes = range(1, len(gaps) + 1)
     return [
-        f"| | {' | '.join(f'E[u_{axis}²]' for axis in axes)} | proposals a draw |",
-        "| --- |" + " --- |" * (len(gaps) + 1),
+        *head(f"| {' | '.join(f'E[u_{axis}²]' for axis in axes)} | proposals a draw", "l" + "l" * (len(gaps) + 1)),
         f"| e^{{−s}}, exact | {exact_cells(bingham_integrals(gaps)[1])} | {mean_proposals(gaps, printed=False):.2f} |",
         f"| acceptance with power +d/2, {DRAWS:,} draws | {drawn_cells(right)} | {right_proposals / DRAWS:.2f} |",
         "| e^{−s}(1 + 2s/b)^{−d}, exact | "
@@ -210,8 +209,7 @@ def tied_loss(epsilon: float, d: int, m: float, *, printed: bool) -> float:
 
 def loss_table() -> list[str]:
     rows = [
-        "| d | ε | swapped, m = 50 | swapped, m → ∞ | tied, m = 50 | tied, right law |",
-        "| --- | --- | --- | --- | --- | --- |",
+        *head("d | ε | swapped, m = 50 | swapped, m → ∞ | tied, m = 50 | tied, right law", "llllll"),
     ]
     for d in DIMENSIONS:
         for epsilon in EPSILONS:

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.practice.regression.methods import adassp
 from benchmarks.practice.regression.single_regression import Regression, SingleRegression
@@ -158,8 +158,7 @@ def summary_lines(rows: Sequence[Row]) -> Iterator[str]:
 
 def loss_lines(rows: Iterable[Row]) -> Iterator[str]:
     """The cells in which a peer is better by more than a tenth."""
-    yield "| regression | ε | δ | one release | better by more than 10 % |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield from head("regression | ε | δ | one release | better by more than 10 %", "lllll")
     for row in rows:
         if row.better:
             peers = ", ".join(f"{peer} {two_digits(row.mean(peer))}" for peer in row.better)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.regression.single_regression import Regression, ridge_coefficients
 from benchmarks.practice.tables import Entry, Half, chosen, made
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
@@ -137,8 +137,7 @@ def mean_and_error(values: FloatArray) -> str:
 def goal_rows() -> Iterator[str]:
     """The regressions with a goal: mean ± its standard error / median."""
     names = [*RULES, SLOPES, EXPECTED, HINDSIGHT]
-    yield "| table, target | seeds | R² | goal | " + " | ".join(names) + " |"
-    yield "| --- | --- | --- | --- |" + " --- |" * len(names)
+    yield from head("table, target | seeds | R² | goal | " + " | ".join(names), "llll" + "l" * len(names))
     for (name, target), goal in GOALS.items():
         (entry,) = chosen(names=[name])
         regression = Regression.of(*entry.make(), target)
@@ -151,8 +150,7 @@ def goal_rows() -> Iterator[str]:
 
 def intercept_rows() -> Iterator[str]:
     """Where few rows meet small budgets: mean excess risk with the released means in the intercept, and with the table's."""
-    yield "| table, target | ε | R² | automatic | slopes alone |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield from head("table, target | ε | R² | automatic | slopes alone", "lllll")
     for name, target in FEW_ROWS:
         (entry,) = chosen(names=[name])
         share = Regression.of(*entry.make(), target).explained_share
@@ -174,8 +172,7 @@ def half_rows(half: Half) -> Iterator[str]:
             for trial in trials(entry, None, EPSILONS, DELTAS, SEEDS):
                 found.setdefault((trial.table, trial.target, trial.epsilon), []).append(trial.excess)
     names = [*RULES, EXPECTED]
-    yield "| ε | regressions | " + " | ".join(names) + " |"
-    yield "| --- | --- |" + " --- |" * len(names)
+    yield from head("ε | regressions | " + " | ".join(names), "ll" + "l" * len(names))
     for epsilons in [(epsilon,) for epsilon in EPSILONS] + [EPSILONS]:
         cells = [excess for key, excess in found.items() if key[2] in epsilons]
         found_by_rule = []
