@@ -899,15 +899,17 @@ def grouped(groups: dpm.GroupReleases, found: Found) -> None:
             told, error = described[index].mean, float(described[index].mean_noise[own])
             assert told is not None
             near = 1e-9 + 1e-9 * abs(mean) + (error if answer.is_share[place] else 0.0)
-            found.unless(abs(float(told[own]) - mean) <= near, f"{where}: {mean}, described {told[own]}")
             hidden = bool(described[index].mean_is_noise[own])
             found.unless((cell == "noise") == hidden, f"{where}: {cell}, noise is {hidden}")
             if hidden:
                 continue
-            shown_as(found, where, cell.split(" ± ")[0], mean)
-            no_finer_than_its_error(
-                found, where, cell.split(" ± ")[0].rstrip("%"), error * (100.0 if "%" in cell else 1.0)
-            )
+            found.unless(abs(float(told[own]) - mean) <= near, f"{where}: {mean}, described {told[own]}")
+            shown = cell.split(" ± ")[0]
+            if shown == "0":
+                found.unless(abs(mean) <= error, f"{where}: 0 and {mean} ± {error}")
+            else:
+                shown_as(found, where, shown, mean)
+            no_finer_than_its_error(found, where, shown.rstrip("%"), error * (100.0 if "%" in cell else 1.0))
             found.unless(float(frame[f"mean {name}"].iloc[index]) == mean, f"{where}: frame")
             if not answer.is_share[place]:
                 shown_as(found, where, cell.split(" ± ")[1], math.sqrt(answer.variances[index, place]))

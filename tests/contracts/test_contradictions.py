@@ -147,8 +147,9 @@ def test_the_search_finds_planted_contradictions(function: Any, before: str, aft
     assert contradictions
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["made", "adult", "airfoil", "survey"])
+@pytest.mark.parametrize(
+    "name", ["made", *(pytest.param(name, marks=pytest.mark.slow) for name in ("adult", "airfoil", "survey"))]
+)
 def test_groups_counts_and_forecasts_do_not_contradict_themselves(name: str) -> None:
     assert others_contradict(0, name) == []
 
@@ -176,5 +177,4 @@ def test_planted_contradictions_of_groups_counts_and_forecasts_are_found(
     reader: Any, function: Any, before: str, after: str
 ) -> None:
     with planted(function, before, after):
-        # in the survey noise hides whole classes
-        assert others_contradict(0, "made", [reader]) or others_contradict(2, "survey", [reader])
+        assert others_contradict(0, "made", [reader])
