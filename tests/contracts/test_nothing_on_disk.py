@@ -75,7 +75,7 @@ def with_temp_directory(table: pa.Table) -> Any:
 IN_MEMORY = {name: FORMS[name] for name in ("arrow", "pandas", "pandas of arrow", "polars", "polars lazy", "arrow dataset")} | {
     "pandas of objects": lambda table: table.to_pandas().astype(object), "duckdb": with_temp_directory,
 }  # fmt: skip
-ON_DISK = {name: FILES[name] for name in ("parquet small row groups", "feather", "csv", "csv gz")} | {
+ON_DISK = {name: FILES[name] for name in ("parquet", "feather", "csv", "csv gz")} | {
     "csv utf-16": utf16
 }
 
@@ -165,7 +165,7 @@ COMMANDS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("form", ["parquet small row groups", "feather", "csv", "csv gz"])
+@pytest.mark.parametrize("form", ["parquet", "feather", "csv", "csv gz"])
 def test_a_command_writes_the_release_alone(
     form: str, command: str, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
