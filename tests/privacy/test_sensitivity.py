@@ -844,4 +844,4 @@ def test_blocks_are_a_list_in_a_file_and_forged_ones_are_refused() -> None:
     with refused("lack"):
         sensitivity_from_dict(values | {"arguments": {"blocks": [1.0]}})
     sensitivity_module._check_positive_numbers([1.0], "blocks", "body")
-    sensitivity_module._check_positive_numbers([1.0] * sensitivity_module.MAX_WEIGHTS, "blocks", "body")
+    sensitivity_module._check_positive_numbers([1.0] * sensitivity_module.MAX_BLOCKS, "blocks", "body")

@@ -180,9 +180,7 @@ def _moved(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> list[Any]:
 
 # Sensitivities: each query with the largest distance that one row can make.
 
-# Names of arguments that are tuples of positive numbers, one for each part of a row. All others are numbers.
-_TUPLES = ("weights", "blocks")
-MAX_WEIGHTS = 2**16
+MAX_BLOCKS = 2**16
 MAX_UNITS = 2.0**256
 """Largest number of query units in one unit: the finest unit is 2^−256."""
 
@@ -529,11 +527,11 @@ def sensitivity_from_dict(values: Mapping[str, Any]) -> Sensitivity:
     if absent := [p.name for p in parameters if p.default is p.empty and p.name not in arguments]:
         raise InputValueError(f"{what} lack {', '.join(absent)}")
     for name, value in arguments.items():
-        if name in _TUPLES:
+        if name == "blocks":
             _check_positive_numbers(value, name, made.__name__)
         elif not is_finite_number(value) or (name in _WHOLE and not isinstance(value, int)):
             raise InputTypeError(f"{name} of {made.__name__} must be a finite number, and n_features a whole one")
-    plain = {name: tuple(map(float, value)) if name in _TUPLES else value for name, value in arguments.items()}
+    plain = {name: tuple(map(float, value)) if name == "blocks" else value for name, value in arguments.items()}
     base = made(values["neighbors"], **plain)
     anew = base.in_units(values["units"], rounding=values["rounding"])
     if anew.value > values["value"]:
@@ -545,8 +543,8 @@ def _check_positive_numbers(values: object, parameter: str, name: str) -> None:
     """Raise TypeError or ValueError unless a file's tuple is a list of positive numbers."""
     if not isinstance(values, list):
         raise InputTypeError(f"{parameter} of {name} must be a list")
-    if not 1 <= len(values) <= MAX_WEIGHTS:
-        raise InputValueError(f"{parameter} of {name} are {len(values):,} numbers: 1 to {MAX_WEIGHTS:,} are expected")
+    if not 1 <= len(values) <= MAX_BLOCKS:
+        raise InputValueError(f"{parameter} of {name} are {len(values):,} numbers: 1 to {MAX_BLOCKS:,} are expected")
     if not all(is_finite_number(value) and value > 0 for value in values):
         raise InputValueError(f"{parameter} of {name} must be finite numbers above 0")
 
