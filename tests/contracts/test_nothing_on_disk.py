@@ -75,9 +75,7 @@ def with_temp_directory(table: pa.Table) -> Any:
 IN_MEMORY = {name: FORMS[name] for name in ("arrow", "pandas", "pandas of arrow", "polars", "polars lazy", "arrow dataset")} | {
     "pandas of objects": lambda table: table.to_pandas().astype(object), "duckdb": with_temp_directory,
 }  # fmt: skip
-ON_DISK = {name: FILES[name] for name in ("parquet", "feather", "csv", "csv gz")} | {
-    "csv utf-16": utf16
-}
+ON_DISK = {name: FILES[name] for name in ("parquet", "feather", "csv", "csv gz")} | {"csv utf-16": utf16}
 
 
 def made(form: str, table: pa.Table, folder: Path) -> Any:
