@@ -26,7 +26,7 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head
-from benchmarks.practice.comparison.errors import correlations
+from benchmarks.practice.comparison_errors import correlations
 from benchmarks.practice.tables import TABLES, Entry, Half, chosen, made
 from dpmoments.base.values import FloatArray
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
-from benchmarks.practice.comparison.errors import Truth
+from benchmarks.practice.comparison_errors import Truth
 from benchmarks.practice.tables import Made, chosen
 from dpmoments.base.values import FloatArray
 

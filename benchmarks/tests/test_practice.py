@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.practice.comparison.contenders import BEFORE, Cell, Contender
-from benchmarks.practice.comparison.errors import CAP, RIDGE, Truth, correlations
+from benchmarks.practice.comparison_errors import CAP, RIDGE, Truth, correlations
 from benchmarks.practice.default_errors import OwnMoments, collection, measured
 from benchmarks.practice.tables import TABLES, Entry, chosen, made
 
@@ -86,17 +85,6 @@ def test_regression_is_the_risk_over_that_of_the_best_ridge(table: pd.DataFrame)
     wild = truth.covariance.copy()
     wild[1, 0] = wild[0, 1] = 50.0
     assert truth.regression_error(wild) == CAP
-
-
-def test_before_takes_the_least_expected_error_and_spends_no_delta_in_vain() -> None:
-    few = Contender(BEFORE).options(SCHEMA, 400, Cell(1.0, 1e-9, "add_remove"))
-    assert few is not None
-    assert (few["mechanism"].name, few["delta"]) == ("matrix-laplace", 0.0)
-    many = dpm.Schema(*(dpm.Numeric(f"x{i}", 0, 1) for i in range(60)))
-    cell = Cell(1.0, 1e-3, "replace_one")
-    options = Contender(BEFORE).options(many, 400, cell)
-    assert options is not None
-    assert (options["mechanism"].name, options["delta"], options["neighbors"]) == ("gaussian", 1e-3, "replace_one")
 
 
 def test_the_default_has_no_error_without_noise_and_a_plain_one_with_it() -> None:

@@ -77,7 +77,7 @@ class Truth:
     def regression_error(self, covariance: FloatArray) -> float:
         """Excess risk of a ridge regression on the table itself, as a share of the target's variance, at most the cap.
 
-        The ridge is a share of the features' mean variance in the table, so that all contenders solve one problem; where
+        The ridge is a share of the features' mean variance in the table, so that all releases solve one problem; where
         released moments allow no solution, the cap.
         """
         if self.target is None:

@@ -1,1 +1,0 @@
-"""Contenders for the default release, and their errors on a table."""
