@@ -466,6 +466,9 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "show people.parquet": (["show", "people.parquet"], 1, "not a release"),
     "summon released.json": (["summon", "released.json"], 2, "No such command 'summon'"),
     "median released.json": (["median", "released.json"], 1, "a release has no median: quantiles need the order of the values"),
+    "a folder for output": (release_command(output="."), 1, "is a folder"),
+    "no folder for output": (release_command(output="nowhere/a.json"), 1, "does not exist: make it first"),
+    "magic": (["mechanisms", "magic"], 2, "Unknown mechanism 'magic'."),
 }  # fmt: skip
 
 
