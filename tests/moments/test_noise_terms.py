@@ -38,6 +38,7 @@ from dpmoments.papers.models import (
     WishartCells,
     WishartModel,
 )
+from dpmoments.privacy.sampling import matrix_laplace, symmetric_gaussian
 from references.plain_rotated_noise import RotatedNoise, plain_law
 from support.noise_models import additive, gaussian, laplace
 from support.said import refused
@@ -412,6 +413,29 @@ def test_bounds_hold(name: str) -> None:
         assert np.mean(norms > law.gram_bound(failure, some)) <= failure
         assert np.mean(np.linalg.norm(noise[:, 0, 1:], axis=1) > law.sum_bound(failure)) <= failure
         assert np.mean(np.abs(noise[:, 0, 0]) > law.count_bound(failure)) <= failure + 0.01
+
+
+@pytest.mark.parametrize(("name", "d"), [("gaussian", 20), ("matrix-laplace", 3), ("matrix-laplace", 12)])
+def test_bounds_about_a_mean_hold(name: str, d: int) -> None:
+    """Against draws of the exact noise, carried to a center at 0.9 of the longest row."""
+    rng, n_draws, shift = np.random.default_rng(4), 600, np.full(d, 0.9 / math.sqrt(d))
+    draw, v, rate = (symmetric_gaussian, 2.0, None) if name == "gaussian" else (matrix_laplace, d + 2.0, 1.0)
+    noise = np.array([draw(d + 1, rate or math.sqrt(2.0), rng) for _ in range(n_draws)])
+    model = additive(name, d, v, v / 2.0, 5.0 * v / 2.0, 25.0 * v, rate)
+    carried = np.eye(d + 1)
+    carried[0, 0], carried[1:, 0] = math.sqrt(5.0), shift * math.sqrt(5.0)  # the constant was 1/√5
+    noise = carried @ noise @ carried.T
+    law = model.law().about(shift)
+    np.testing.assert_allclose(noise.var(axis=0), law.cell_variances(), rtol=0.5)
+    norms = np.linalg.norm(noise[:, 1:, 1:], 2, axis=(1, 2))
+    assert np.mean(norms > law.gram_bound(0.05)) <= 0.05
+    assert np.mean(norms > law.gram_bound(0.05) / 10.0) > 0.5
+    assert np.mean(np.linalg.norm(noise[:, 0, 1:], axis=1) > law.sum_bound(0.05)) <= 0.05
+    # planted fault: the bound of a law of the same energy that no rotation changes does not hold
+    spectral = SpectralNoise.of(law)
+    level = np.full((d, d), spectral.cell_variance) * (1.0 + np.eye(d))
+    if name == "gaussian":
+        assert np.mean(norms > law.terms[0].family.norm_bound(level, 0.05, d)) > 0.1
 
 
 # Models and files ---------------------------------------------------------------------------------------------------------------
