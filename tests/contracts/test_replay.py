@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,12 +34,34 @@ from dpmoments.rows.rows import Rows
 ADD_REMOVE, REPLACE_ONE = Neighbors.ADD_REMOVE, Neighbors.REPLACE_ONE
 
 
-EVERY = 5
-"""By default a row replays one pair of so many: the rows of a mechanism begin with other ones."""
-ROWS = [*enumerate(CASES + MEAN_CASES)]
-SOME_AND_ALL = [pytest.param(case, EVERY, place % EVERY, id=case.id) for place, case in ROWS] + [
-    pytest.param(case, 1, 0, id=f"{case.id}-all", marks=pytest.mark.slow) for _, case in ROWS
+MOST_PARTS = 5
+"""A row replays one pair of five; the rows of its mechanism, under its relation, replay all of them together."""
+
+
+def parts_of_rows(cases: list[Case]) -> list[tuple[Case, int, int]]:
+    """Each row with one of how many parts of the pairs, and with the first pair of its part."""
+    rows = Counter((type(case.mechanism), case.neighbors) for case in cases)
+    met = Counter[tuple[type, Neighbors]]()
+    found = []
+    for case in cases:
+        key = type(case.mechanism), case.neighbors
+        every = min(MOST_PARTS, rows[key])
+        found.append((case, every, met[key] % every))
+        met[key] += 1
+    return found
+
+
+PARTS = parts_of_rows(CASES + MEAN_CASES)
+SOME_AND_ALL = [pytest.param(*part, id=part[0].id) for part in PARTS] + [
+    pytest.param(case, 1, 0, id=f"{case.id}-all", marks=pytest.mark.slow) for case, *_ in PARTS
 ]
+
+
+def test_rows_of_a_mechanism_replay_every_pair_together() -> None:
+    for case, every, _ in PARTS:
+        key = type(case.mechanism), case.neighbors
+        alike = {first for other, _, first in PARTS if (type(other.mechanism), other.neighbors) == key}
+        assert alike == set(range(every))
 
 
 def given(case: Case) -> dict[str, Any]:
