@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dpmoments
-from benchmarks.pages import EVIDENCE, write_page
+from benchmarks.pages import EVIDENCE, head, write_page
 from dpmoments.audit import AuditResult
 from dpmoments.audit.procedure import AuditSetting, audit_generator, audit_plan
 from dpmoments.noise import insecure_generator
@@ -98,9 +98,9 @@ def line(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
-def head(*words: str) -> list[str]:
-    measured = ("exact ε", "measured ε", "worst pair, and the event on it", "runs a table", "processor seconds")
-    return [line(*words, *measured), line(*["---"] * (len(words) + len(measured)))]
+def heading(*words: str) -> tuple[str, str]:
+    names = (*words, "exact ε", "measured ε", "worst pair, and the event on it", "runs a table", "processor seconds")
+    return head(" | ".join(names), "l" * len(names))
 
 
 def budget_words(result: AuditResult) -> str:
@@ -152,7 +152,7 @@ def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds:
         "",
         "## Mechanisms",
         "",
-        *head("mechanism", "releases", "neighbors", "budget", "stated ε", "ε at least"),
+        *heading("mechanism", "releases", "neighbors", "budget", "stated ε", "ε at least"),
         *map(mechanism_line, results),
         "",
         "## Planted faults",
@@ -160,7 +160,7 @@ def page(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds:
         "Mechanisms made to spend more than they state (`tests/contracts/faulty_mechanisms.py`). *Actual ε* is what they",
         "spend on the worst pair, in closed form or as a bound from above.",
         "",
-        *head("fault", "neighbors", "budget", "stated ε", "actual ε", "found", "ε at least"),
+        *heading("fault", "neighbors", "budget", "stated ε", "actual ε", "found", "ε at least"),
         *map(fault_line, FAULTS, faults),
     ]
     return "\n".join(lines) + "\n"

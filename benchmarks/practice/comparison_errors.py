@@ -28,9 +28,9 @@ class Truth:
 
     n_rows: int
     mean: FloatArray  # (d,)
-    # (d, d), Of encoded rows: every column in units of its half-width times the bound on a row's norm
+    # (d, d), of encoded rows: every column in units of its half-width times the bound on a row's norm
     covariance: FloatArray
-    scale: FloatArray  # (d,), The table's units in one encoded unit
+    scale: FloatArray  # (d,), the table's units in one encoded unit
     target: int | None  # the feature that the regression predicts
     features: npt.NDArray[np.intp]  # those that it predicts from: all of other columns
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.typical_tables import DIABETES
 from dpmoments.base.values import FloatArray
 
@@ -241,8 +241,8 @@ def main() -> None:
         print(rejections_by_anova(anova))
         return
     start = time.monotonic()
-    coverage = [f"| table | budget | {' | '.join(KINDS)} |", f"| --- | --- |{' --- |' * len(KINDS)}"]
-    rejections = [f"| table | budget | {' | '.join(TESTS)} |", f"| --- | --- |{' --- |' * len(TESTS)}"]
+    coverage = [*head(f"table | budget | {' | '.join(KINDS)}", "ll" + "l" * len(KINDS))]
+    rejections = [*head(f"table | budget | {' | '.join(TESTS)}", "ll" + "l" * len(TESTS))]
     for population in (synthetic(3_000), *real_tables()):
         real = population.null is None
         for place, (epsilon, delta) in enumerate(BUDGETS):
@@ -251,12 +251,12 @@ def main() -> None:
             budget = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "") + f", {neighbors}"
             runs = RESAMPLES if real else REPLICATIONS
             tally = measured(population, runs, place, epsilon=epsilon, delta=delta, neighbors=neighbors)
-            head = f"| {population.name} | {budget}"
-            coverage.append(f"{head} | {' | '.join(map(tally.coverage, KINDS))} |")
+            setting = f"| {population.name} | {budget}"
+            coverage.append(f"{setting} | {' | '.join(map(tally.coverage, KINDS))} |")
             print(coverage[-1], flush=True)
             if tally.rejected:
                 shares = " | ".join(f"{tally.rejected[test] / tally.runs:.3f}" for test in TESTS)
-                rejections.append(f"{head} | {shares} |")
+                rejections.append(f"{setting} | {shares} |")
     minutes = math.ceil((time.monotonic() - start) / 60.0)
     counts = f"{REPLICATIONS:,} synthetic tables and {RESAMPLES:,} resamples a setting"
     closing = f"\n{counts}; {minutes} minutes on a shared core."

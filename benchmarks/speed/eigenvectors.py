@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.pages import head
 from benchmarks.speed.timing import interleaved
 from dpmoments.base.values import FloatArray
 from dpmoments.papers.sphere import sample_bingham, sample_orthonormal_frame
@@ -35,8 +36,7 @@ def step_by_step(matrix: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def main() -> None:
-    print("| d | eigh, ms | all eigenvectors / eigh | exponent | step by step / eigh |")
-    print("| ---: | ---: | ---: | ---: | ---: |")
+    print(*head("d | eigh, ms | all eigenvectors / eigh | exponent | step by step / eigh", "rrrrr"), sep="\n")
     before: tuple[int, float] | None = None
     for d in (100, 250, 400, 1000):
         rng = np.random.default_rng(d)

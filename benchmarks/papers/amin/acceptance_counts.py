@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.misprinted_bingham import printed_envelope, printed_law, successive_directions
 from dpmoments import datasets
@@ -97,8 +97,8 @@ def shown(value: float) -> str:
 
 def lines() -> Iterator[str]:
     """Median / mean by table, rule and ε."""
-    yield "| table | rule | d | " + " | ".join(f"ε = {epsilon:g}" for epsilon in EPSILONS) + " |"
-    yield "| --- | --- | --- |" + " --- |" * len(EPSILONS)
+    budgets = " | ".join(f"ε = {epsilon:g}" for epsilon in EPSILONS)
+    yield from head(f"table | rule | d | {budgets}", "lll" + "l" * len(EPSILONS))
     for name, rows in tables():
         n, d = rows.shape
         for printed, rule in ((False, "right"), (True, "as printed")):

@@ -228,7 +228,7 @@ def loss_table() -> list[str]:
 
 def proposal_table() -> list[str]:
     """Exact proposals a draw as the budget grows, eigenvalues m = 50 and 49 before zeros."""
-    rows = ["| d | ε | acceptance with power +d/2 | acceptance as printed |", "| --- | --- | --- | --- |"]
+    rows = [*head("d | ε | acceptance with power +d/2 | acceptance as printed", "llll")]
     for d in (5, 10, 20):
         for epsilon in EPSILONS:
             gaps = 0.25 * epsilon * np.array([0.0, 1.0, *[50.0] * (d - 2)])
