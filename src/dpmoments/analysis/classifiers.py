@@ -692,21 +692,19 @@ class NaiveBayes(Classifier):
 
     def table(self) -> list[tuple[str, ...]]:
         """Return shares of classes, and means and SDs or shares of features, a class per column."""
-        parts = self.means, self.variances, self.mean_noise, self.mean_is_noise
-        lines = [
-            (
-                name,
-                *(
-                    "noise"
-                    if hidden
-                    else f"{rounded(100.0 * mean, 100.0 * noise)}%"
-                    if share
-                    else f"{rounded(mean, noise)} ± {rounded(math.sqrt(variance), noise)}"
-                    for mean, variance, noise, hidden in zip(*(part[:, index].tolist() for part in parts), strict=True)
-                ),
-            )
-            for index, (name, share) in enumerate(zip(self.feature_names, self.is_share, strict=True))
-        ]
+        lines = list[tuple[str, ...]]()
+        for index, (name, share) in enumerate(zip(self.feature_names, self.is_share, strict=True)):
+            cells = [name]
+            for of_class in range(len(self.classes)):
+                mean, noise = float(self.means[of_class, index]), float(self.mean_noise[of_class, index])
+                if self.mean_is_noise[of_class, index]:
+                    cells.append("noise")
+                elif share:
+                    cells.append(f"{rounded(100.0 * mean, 100.0 * noise)}%")
+                else:
+                    deviation = math.sqrt(self.variances[of_class, index])
+                    cells.append(f"{rounded(mean, noise)} ± {rounded(deviation, noise)}")
+            lines.append(tuple(cells))
         return [("", *(f"{self.by}={level}" for level in self.classes)), ("share", *self._share_cells), *lines]
 
     @property
