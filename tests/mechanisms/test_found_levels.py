@@ -211,6 +211,8 @@ def test_several_columns_products_missing_values_and_units() -> None:
     assert [draw.law.epsilon for draw in before.draws] == pytest.approx([0.8, 0.4])
     assert before.privacy_unit == dpm.PrivacyUnit("person", 1)
     assert before.total.within(before.allowance)
+    draws = [*before.draws, *released.receipt.draws]
+    assert [law for _, law, *_ in released.receipt.lines()] == [*(draw.law.name for draw in draws), ""]
     assert all(check.passed for check in checks(released))
 
 

@@ -83,7 +83,7 @@ def test_at_scales_of_releases_each_coordinate_has_the_law_that_is_stated(secure
 
 def test_what_cannot_be_drawn_is_refused_before_it_is_drawn() -> None:
     KNorm(2.0**52 / 9).check_shape((8,))
-    KNorm(2.0, (3,)).check_shape((8,))
+    KNorm(2.0, (1, 3)).check_shape((8,))
     for scale in (math.nextafter(2.0**52 / 9, math.inf), 1.99):
         with refused("must be", parameter="scale"):
             KNorm(scale).check_shape((8,))

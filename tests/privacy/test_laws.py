@@ -1362,15 +1362,8 @@ Directions spread by 1/√t about the leading one, so that nine tenths of that i
 """
 
 
-HEAVY = ("k-norm", "matrix-laplace")
-"""Their samplers are held to their laws by ``tests/moments`` every day."""
-
-
-@pytest.mark.long(sets=2)
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * name.startswith(HEAVY)) for name in sorted(SAMPLED)],
-)
+@pytest.mark.long(sets=None)
+@pytest.mark.parametrize("name", sorted(SAMPLED))
 def test_what_is_drawn_has_the_law_that_is_paid_for(name: str) -> None:
     p_value, law, fault = SAMPLED[name]
     assert p_value(law, law, insecure_generator(2024)) > LIKELY

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 
 import mpmath
 import numpy as np
@@ -223,12 +224,14 @@ def test_what_is_left_can_be_spent_and_no_more() -> None:
             continue
         left = Account("people", grant, sums).left
         for cost, unit, amount in (
-            *((PURE(left.epsilon), EPSILON, left.epsilon) for _ in range(left.epsilon > 0)),
-            *((ZCDP(left.rho), RHO, left.rho) for _ in range(left.rho > 0)),
+            (PURE, EPSILON, left.epsilon),
+            (ZCDP, RHO, left.rho),
+            (partial(APPROXIMATE, 1e-9), PARTS, left.delta),
         ):
-            assert (sums + losses_of(cost, unit, ADD, ADD)).within(grant), (name, start, cost)
-            more = PURE(amount * 1.000001) if unit is EPSILON else ZCDP(amount * 1.000001)
-            assert not (sums + losses_of(more, unit, ADD, ADD)).within(grant), (name, start, more)
+            if amount > 0.0:
+                assert (sums + losses_of(cost(amount), unit, ADD, ADD)).within(grant), (name, start, unit)
+                more = cost(amount * 1.000001)
+                assert not (sums + losses_of(more, unit, ADD, ADD)).within(grant), (name, start, unit)
 
 
 def test_what_is_taken_back_is_as_if_it_had_never_been() -> None:
