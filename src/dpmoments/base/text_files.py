@@ -26,8 +26,8 @@ _FALSE = ("false", "False", "FALSE", "0", "0.0", "f", "F")
 _YAML_NAMES = {True: "true", False: "false"}
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
-_CHANGING = ("hz", "idna", "iso2022_", "punycode", "utf-7")
-"""Names of stateful codecs, in which the meaning of bytes depends on the text before them."""
+_CHANGING = ("hz", "idna", "iso2022_", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
+"""Names of codecs in which the meaning of bytes depends on the text before them, or an escape is a line end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,8 @@ class TextFormat:
         One ASCII character between values (pandas: ``sep``). Default: a tab in .tsv files, else a comma.
     encoding : str
         Any text encoding that Python knows (pandas: ``encoding``), such as ``"latin-1"``, ``"cp1252"``, ``"utf-16"``,
-        except stateful ones (``utf-7``, ``hz``, ``iso2022_jp``). A byte order mark is not part of the first name.
+        except stateful ones (``utf-7``, ``hz``, ``iso2022_jp``) and escapes (``unicode_escape``). A byte order mark is
+        not part of the first name.
     decimal : str
         Decimal mark of numbers (pandas: ``decimal``).
     thousands : str, optional
@@ -122,7 +123,7 @@ class TextFormat:
             )
         if codecs.lookup(self.encoding).name.startswith(_CHANGING):
             raise InputValueError(
-                f"the encoding {shown(self.encoding)} is stateful: one row could change how later rows are read. "
+                f"in the encoding {shown(self.encoding)} one row could change how later rows are read. "
                 "Convert the file to UTF-8, for example with iconv, and leave the encoding out"
             )
         for option in ("nulls", "true", "false"):

@@ -164,7 +164,7 @@ class Rows:
         require_mean_of_weighted(schema, mean=mean)
         if privacy_unit is not None:
             require_unit(privacy_unit, schema, neighbors)
-        source = open_source(data, schema.as_read, mean, privacy_unit, text_format)
+        source = open_source(data, schema.as_read, mean, privacy_unit, text_format, neighbors)
         schema = schema.with_text_format(text_format)
         return cls(
             schema, neighbors, source, stated_threads(threads), on_block, on_pass=on_pass, privacy_unit=privacy_unit

@@ -23,7 +23,7 @@ from dpmoments.base.table_files import (
 )
 from dpmoments.base.table_libraries import nw, pa
 from dpmoments.base.text_files import CSV_DELIMITERS, TextFormat
-from dpmoments.privacy.unit import PrivacyUnit
+from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 from dpmoments.rows.sources.arrow import DatasetSource, FeatherSource, FileSource, ParquetSource, RelationSource
 from dpmoments.rows.sources.dask import is_of_dask, open_dask, open_files_on_dask
 from dpmoments.rows.sources.engine import EngineSource
@@ -86,6 +86,7 @@ def open_source(
     mean: bool,
     privacy_unit: PrivacyUnit | None = None,
     text_format: TextFormat | None = None,
+    neighbors: Neighbors = Neighbors.ADD_REMOVE,
 ) -> LocalSource[Any] | EngineSource:
     """Return the source of an array, frame, path, dataset or relation.
 
@@ -97,10 +98,10 @@ def open_source(
         raise wrong_type("text_format", "a dpmoments.TextFormat", text_format)
     reading = Reading(schema, mean, privacy_unit)
     if isinstance(data, str | PathLike):
-        return _file_source(data if isinstance(data, str) else Path(data), reading, text_format)
+        return _file_source(data if isinstance(data, str) else Path(data), reading, text_format, neighbors)
     if isinstance(data, EngineFiles):
         open_files = open_files_on_dask if data.engine == "dask" else open_files_on_spark
-        return open_files(_file_source(data.path, reading, text_format))
+        return open_files(_file_source(data.path, reading, text_format, neighbors))
     if text_format is not None:
         raise InputTypeError(f"text_format applies to text files, but the table is {type(data).__name__}: leave it out")
     if isinstance(data, DatabaseQuery):
@@ -150,7 +151,9 @@ def open_source(
     )
 
 
-def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat | None) -> FileSource | SeveralSource:
+def _file_source(
+    pattern: str | Path, reading: Reading, text_format: TextFormat | None, neighbors: Neighbors
+) -> FileSource | SeveralSource:
     """Return the source of the named files by their endings."""
     paths, folder = tuple(expand_paths(pattern)), fixed_folder(pattern)
     endings = {file_ending(path) for path in paths}
@@ -159,6 +162,11 @@ def _file_source(pattern: str | Path, reading: Reading, text_format: TextFormat 
         refused = f"Cannot read '{pattern}': endings must be of {possible}. "
         raise InputValueError(
             f"{refused}Or read the file and pass a frame.", shell=f"{refused}Convert the file to one of these."
+        )
+    if neighbors.table_size_is_public and not endings.isdisjoint(EXCEL_ENDINGS):
+        raise InputValueError(
+            "under replace_one the number of rows is public, and a workbook's rows without any value are left out, so that "
+            "one row would change it: save the sheet as CSV or Parquet, or use add_remove"
         )
     stated = text_format or reading.schema.text_format or TextFormat()
     in_workbook = not endings.isdisjoint(EXCEL_ENDINGS) and not (text_format or TextFormat()).of_text
