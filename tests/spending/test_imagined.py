@@ -7,25 +7,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import dpmoments as dpm
 from dpmoments.mechanisms.registry import MECHANISMS
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.planning.typical_table import TypicalTable
 from dpmoments.privacy.budget import PrivacyBudget, PrivacyRequest
+from dpmoments.privacy.laws import DiscreteGaussian
 from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.rows import Rows
-from dpmoments.spending.imagined import ImaginedRelease, RepeatedRows, imagined_release
+from dpmoments.spending.imagined import ExpectedAnswers, ImaginedRelease, RepeatedRows, imagined_release
 from support.said import refused
 
 SCHEMA = dpm.Schema(dpm.Numeric("a", 0, 10), dpm.Numeric("b", -1, 1), dpm.Categorical("c", ["x", "y", "z"]))
 BUDGETS = (PrivacyBudget.pure(1.0), PrivacyBudget.approximate(1.0, 1e-6), PrivacyBudget.zcdp(0.5))
 
 
-def imagined(mechanism: str, budget: PrivacyBudget, n_rows: int = 5000, schema: dpm.Schema = SCHEMA) -> Any:
+def imagined(
+    mechanism: str, budget: PrivacyBudget, n_rows: int = 5000, schema: dpm.Schema = SCHEMA, chances: Any = None
+) -> Any:
     plan = MECHANISMS[mechanism]().plan(MomentShape.of(schema, mean=True), budget, "add_remove")
     block, request = TypicalTable.of(schema).encoded(n_rows, mean=True), PrivacyRequest(budget, plan.neighbors)
-    return imagined_release(plan, schema, block, n_rows, request, chances=None)
+    return imagined_release(plan, schema, block, n_rows, request, chances)
 
 
 def asked(make: Any, *arguments: Any, **options: Any) -> tuple[Any, str]:
@@ -81,6 +85,25 @@ def test_a_run_records_the_draws_of_a_release(mechanism: str, budget: PrivacyBud
     draws = [[(draw.what, type(draw.law)) for draw in one.receipt.draws] for one in (release, known)]
     repeated = {"coinpress", "standardized", "auto"}  # rounds and searches depend on noise
     assert draws[0] == draws[1] or mechanism in repeated
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: str(budget.kind))
+def test_chances_are_those_of_the_noise_on_the_histogram_of_lengths(
+    budget: PrivacyBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, Any] = {}
+    monkeypatch.setattr(
+        ExpectedAnswers,
+        "_note",
+        lambda _, made, query, answer: seen.update({made.what.code: (made.law, answer - query)}),
+    )
+    chances = np.linspace(0.01, 0.99, 64)
+    imagined("standardized", budget, chances=chances)
+    law, noise = seen.pop("row-lengths")
+    family = stats.norm if isinstance(law, DiscreteGaussian) else stats.laplace
+    np.testing.assert_allclose(noise, law.scale * family.ppf(chances[: len(noise)]), atol=0.5)
+    assert seen
+    assert not any(np.any(others) for _, others in seen.values())
 
 
 @pytest.mark.parametrize("missing", ["error", "available"])
