@@ -48,6 +48,10 @@ def test_the_plan_is_the_candidate_of_the_least_error(budget: PrivacyBudget, d: 
     assert chosen.mechanism.name == min(errors, key=errors.__getitem__)
     assert chosen.expected_error == min(errors.values())
     assert budget.covers(chosen.cost)
+    assert chosen.chosen_because is not None
+    best, *others = sorted(errors, key=errors.__getitem__)
+    assert chosen.chosen_because.facts.get("second") == (others[0] if others else None)
+    assert chosen.chosen_because.facts.get("times", 1.0) == errors[others[0] if others else best] / errors[best]
 
 
 NUMBERS = tuple(dpm.Numeric(f"x{j}", 0, 1) for j in range(4))
@@ -83,6 +87,8 @@ def test_columns_with_a_scale_go_to_coinpress() -> None:
         AUTO.check_support(SCALED, PURE, dpm.privacy.unit.Neighbors.REPLACE_ONE)
     with refused("needs bounds on every column, and some have a scale range"):
         AUTO.plan(SCALED, PURE, "replace_one")
+    with refused("'log-scale-histogram' does not take sampling weights"):
+        AUTO.check_support(MomentShape(1, row_norm=None, weight_bits=20), PURE, dpm.privacy.unit.Neighbors.REPLACE_ONE)
 
 
 @pytest.mark.parametrize("budget", [PURE, ZCDP, APPROXIMATE], ids=str)
