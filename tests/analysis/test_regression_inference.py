@@ -355,6 +355,15 @@ def test_residuals_that_noise_hides_are_said_to_be_hidden() -> None:
         assert fit.equations.residual_deviation(0.975) > deviation
 
 
+def test_a_bound_on_hidden_residuals_is_at_most_half_the_range() -> None:
+    schema = dpm.Schema(dpm.Numeric("a", -1, 1), dpm.Numeric("y", -1, 1, weight=0.01))
+    table = np.tile([[-1.0, -0.5], [1.0, 0.5]], (12, 1))
+    fit = dpm.release(table, schema, epsilon=1.0, mechanism="matrix-laplace", insecure_seed=3).ols("y", ["a"])
+    assert fit.equations is not None
+    assert fit.equations.residual_deviation(0.975) > 1.2
+    assert "is not clear (noise), at most 1: so is the sampling part" in " ".join(fit.summary().split())
+
+
 # Robust errors ----------------------------------------------------------------------------------------------------------------
 
 
