@@ -234,6 +234,8 @@ def test_a_profile_says_no_less_than_the_stated_budget(case: Case) -> None:
     if receipt.cost.kind is not BudgetKind.ZCDP:
         assert points[3].epsilon == receipt.cost.epsilon
         assert points[3].delta <= receipt.cost.delta
+    else:
+        assert 0.0 <= points[3].epsilon - receipt.cost.to_epsilon(1e-6) <= 1e-3
     if receipt.cost.kind is BudgetKind.PURE:
         assert points[3].delta == 0.0
         assert points[3].exact
@@ -293,6 +295,7 @@ def test_an_exact_gaussian_profile_is_attained_by_explicit_neighbors(neighbors: 
         truth = gaussian_delta(point.epsilon, shift, draw.law.scale)
         assert point.exact
         assert truth * (1.0 - 1e-9) <= point.delta <= truth * (1.0 + 2e-6)
+        assert ("with and without one row" in point.how) == (neighbors is Neighbors.ADD_REMOVE)
         assert "norm" in point.how
 
 
