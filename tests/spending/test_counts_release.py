@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,12 @@ def test_a_forged_release_of_counts_is_refused(edit: Any, tmp_path: Path) -> Non
     forge(path, edit)
     with refused("does not hold a consistent"):
         dpm.load(path)
+
+
+def test_counts_of_tables_of_another_shape_are_refused() -> None:
+    made = counted(epsilon=1.0)
+    with refused("the counts are not those of tables of the schema's columns"):
+        replace(made, noisy=tuple(counts.T for counts in made.noisy))
 
 
 def test_verify_finds_counts_off_the_lattice_and_a_total_that_cannot_be_public(tmp_path: Path) -> None:
@@ -246,6 +253,7 @@ def test_a_margin_adds_counts_and_noise_and_the_best_table_answers() -> None:
     np.testing.assert_array_equal(table.margin("smoker", "region").counts, table.counts.T)
     # two cells with two thirds of the budget, rather than two with one
     assert found.table("region").standard_error == pytest.approx(math.sqrt(2) * table.standard_error)
+    np.testing.assert_array_equal(found.conf_int("smoker"), found.table("smoker", level=0.95).conf_int())
     frame = found.to_frame("smoker", level=0.9)
     assert list(frame.columns)[1:] == ["count", "noisy_count", "noise", "share", "lower", "upper"]
     assert frame["share"].sum() == pytest.approx(1.0)
