@@ -18,7 +18,7 @@ import dpmoments as dpm
 from dpmoments.audit.replay import replay
 from dpmoments.audit.verification import Check, checks
 from dpmoments.mechanisms import Gaussian, Isotropic, Laplace, MatrixLaplace
-from dpmoments.mechanisms.shape import LevelCoordinates, MomentShape
+from dpmoments.mechanisms.shape import _COUNT_WEIGHT, _MEAN_SHARE, MEAN_WEIGHT, LevelCoordinates, MomentShape
 from dpmoments.moments.models import CenteredLevelsModel
 from dpmoments.papers.mechanisms.eigenvectors import EntrywiseGaussian
 from dpmoments.privacy.budget import PrivacyBudget
@@ -294,6 +294,24 @@ def test_other_mechanisms_and_tables_of_numbers_are_as_they_were() -> None:
     assert tiny.levels is None
     numbers = MomentShape.of(dpm.Schema(dpm.Numeric("x", 0, 1), dpm.Boolean("b")), mean=True)
     assert numbers.levels is None
+
+
+@pytest.mark.parametrize(("k", "numbers"), [(3, 0), (8, 0), (5, 1), (5, 3)])
+def test_the_constant_beside_levels_has_the_least_error(k: int, numbers: int) -> None:
+    """Of second moments, means and the number of rows; the block tells of its own shares."""
+    one = 1.0 / (1 + numbers)  # of each column, about zero
+    of_block, m = one * (1.0 - 1.0 / k), k - 1 + numbers
+    square = of_block + numbers * one
+
+    def error(w: float) -> float:
+        far = 2.0 * _MEAN_SHARE
+        shares = (k - 1) * (one + far * (square - of_block)) / (w**2 + one * (0.5 - 1.0 / k))
+        means, count = numbers * far * (square - one) / w**2, (far * square) ** 2 / (2.0 * w**4)
+        return (w**2 + square) ** 2 * (m * (m + 1) + MEAN_WEIGHT * (shares + means) + _COUNT_WEIGHT * count)
+
+    schema = dpm.Schema(dpm.Categorical("a", range(k)), *(dpm.Numeric(f"x{j}", 0, 1) for j in range(numbers)))
+    plan = Gaussian().plan(MomentShape.of(schema, mean=True), RHO, "add_remove")
+    assert plan.augmentation == min(np.arange(1, 65) / 64.0, key=error)
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
