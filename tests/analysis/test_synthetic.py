@@ -155,6 +155,16 @@ def test_columns_at_the_ends_of_what_there_is(schema: dpm.Schema, columns: dict[
             assert set(rows[column.name]) <= known
 
 
+def test_a_column_at_its_bound_stays_there() -> None:
+    schema, cells = (
+        dpm.Schema(dpm.Numeric("x", 0, 10), dpm.Numeric("y", 0, 10)),
+        {"x": [0.0] * 20, "y": [3.0, 7.0] * 10},
+    )
+    release = dpm.release(pa.table(cells), schema, epsilon=2.0, mechanism="matrix-laplace", insecure_seed=0)
+    assert release.covariance[0, 0] == 0.0
+    assert not release.synthetic(100, format="arrow")["x"].to_numpy().any()
+
+
 def test_rows_of_coordinates_are_within_their_ball_and_rough_scales_are_normal() -> None:
     rng = np.random.default_rng(0)
     ball = dpm.release(rng.normal(0, 0.4, (2000, 4)), dpm.Schema.unit_ball(4), epsilon=10.0, insecure_seed=0)
