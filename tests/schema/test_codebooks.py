@@ -140,6 +140,24 @@ def test_a_sheet_is_a_codebook(ending: str, tmp_path: Path) -> None:
     )
 
 
+def test_values_that_a_ddi_file_calls_invalid_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text(
+        '<codeBook><dataDscr><var name="age"><invalrng><item VALUE="99"/><range min="-9" max="-8"/></invalrng>'
+        '<varFormat type="numeric"/></var></dataDscr></codeBook>'
+    )
+    assert sorted(drafted(["age"], tmp_path / "a.xml")["age"]["missing_values"]) == [-9, -8, 99]
+
+
+def test_a_type_that_no_kind_fits_is_named_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("age,place\n")
+    (tmp_path / "a.json").write_text(
+        '{"fields": [{"name": "age", "type": "integer"}, {"name": "place", "type": "geopoint"}]}'
+    )
+    text = str(Schema.draft(tmp_path / "t.csv", codebook=tmp_path / "a.json"))
+    assert "kind: numeric  # a.json, line 1\n" in text
+    assert "kind:  # its type is geopoint, which no kind fits\n" in text
+
+
 def test_bounds_that_a_codebook_has_from_the_data_are_not_taken(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,type,missing,mean,min,max\nage,integer,0.02,41.2,18,93\n")
     (tmp_path / "b.xml").write_text(

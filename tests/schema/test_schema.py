@@ -158,6 +158,11 @@ def test_what_cannot_be_a_schema_is_refused_with_the_reason(
         make()
 
 
+def test_marks_of_text_are_given_by_name() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        dpm.Numeric("age", 0, 1, "error", ",")  # type: ignore[misc]
+
+
 def test_features_and_row_norm() -> None:
     schema = Schema(dpm.Numeric("age", 0, 100), dpm.Categorical("region", ["n", "s", "e"]), dpm.Boolean("married"))
     assert schema.feature_names == ("age", "region=n", "region=s", "region=e", "married")
