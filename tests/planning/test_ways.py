@@ -70,6 +70,15 @@ def test_errors_are_those_of_the_releases(budget: dict[str, float]) -> None:
     assert table.own_share == pytest.approx(share, rel=1e-6)
 
 
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
+def test_the_error_of_means_is_that_of_their_own_forecast(neighbors: str) -> None:
+    schema = dpm.Schema(dpm.Numeric("a", scale=(1, 1e4)), dpm.Numeric("b", scale=(1, 1e4)))
+    options: dict[str, Any] = dict(n_rows=5000, rho=0.5, neighbors=neighbors)
+    known = dpm.forecast_mean(schema, standard_deviation=100.0, **options)["variance-aware"].error
+    (found,) = dpm.forecast(schema, **options).ways(means=True).ways
+    assert found.own_release == pytest.approx(known / 100.0 / math.sqrt(2.0), rel=1e-9)
+
+
 @pytest.mark.long
 def test_a_regression_is_answered_by_the_release_with_less_noise() -> None:
     (found,) = forecast(epsilon=1.0).ways(regressions=[["income", "age", "region"]]).ways
@@ -87,6 +96,7 @@ def test_a_regression_is_answered_by_the_release_with_less_noise() -> None:
 def test_many_questions_are_answered_by_one_release_and_one_table_by_counts() -> None:
     one = forecast(epsilon=1.0).ways(tables=[["region", "smoker"]])
     assert one.best == "release_counts(…)"
+    assert one.remarks[1] == "One release also answers every other question at no further cost."
     many = forecast(epsilon=1.0).ways(
         means=True, regressions=[["income", "age"], ["age", "income"], ["income", "smoker"], ["age", "region"]]
     )
