@@ -125,6 +125,16 @@ def test_missing_values_are_treated_as_the_schema_says() -> None:
     assert covariance[0, 3] == pytest.approx(expected)
 
 
+def test_rows_of_several_weights_lack_the_same_values() -> None:
+    schema = dpm.Schema(GAPS.columns[0], dpm.Numeric("x", 0, 1), dpm.SamplingWeight("w", 10.0))
+    alone, weighted = (
+        TypicalTable.of(each).encoded(5120, mean=True) for each in (dpm.Schema(*schema.columns[:2]), schema)
+    )
+    gaps = list(schema.with_indicators.feature_names).index("a (missing)")
+    np.testing.assert_array_equal(np.unique(weighted[:, gaps]), np.unique(weighted[::5, gaps]))
+    np.testing.assert_array_equal(weighted[:, gaps] > 0.0, np.repeat(alone[:, gaps] > 0.0, 5))
+
+
 @pytest.mark.long
 def test_missing_values_make_the_noise_on_a_mean_larger() -> None:
     schema = dpm.Schema(dpm.Numeric("a", 0, 1, missing="available"), dpm.Numeric("b", 0, 1))
@@ -156,6 +166,8 @@ def test_guesses_by_pattern_give_way_to_names() -> None:
         TypicalTable.of(schema, missing_share={"B*": 0.1})
     with refused("names", names=("age^2",)):
         TypicalTable.of(SCHEMA, typical_sd={"age^2": 5.0})
+    with refused("must be a number between 0 and 10, the feature's bounds"):
+        TypicalTable.of(schema, typical_mean={"A1": 11.0})
     with refused("stops a release at the first missing value"):
         TypicalTable.of(schema, missing_share={"A1": 0.1})
 
