@@ -65,6 +65,8 @@ def test_noise_means_the_same_in_every_part_of_a_forecast() -> None:
     assert math.isnan(hidden)
     assert math.isinf(noise.smallest_correlations()[0])
     assert table["laplace"].correlation_error == pytest.approx(1.0, abs=0.3)
+    assert noise.regression is not None
+    assert noise.regression.target in ("age", "income")  # a number, where there is one
 
 
 # ---------------------------------------------------------------- turned round
@@ -157,6 +159,14 @@ def test_each_change_is_what_a_forecast_of_it_says() -> None:
     assert found["rows"].after == pytest.approx(twice.typical_correlation(), rel=1e-12)
     assert found["rows"].ratio == pytest.approx(0.5, rel=0.02)
     assert found["bounds"].ratio < 0.6
+
+
+def test_the_only_column_that_no_goal_names_is_left_out_once() -> None:
+    goals = dpm.Schema(*NUMBERS.columns[:2], goals=["mean(x0) ± 10"]).goals
+    plan = setting("matrix-laplace", dpm.Schema(*NUMBERS.columns[:2]), 300, epsilon=0.3)
+    found = {change.kind: change.what for change in changes(plan, goals, goals[0])}
+    assert found["columns"] == "without x1, which no goal names"
+    assert "column" not in found
 
 
 @pytest.mark.slow
