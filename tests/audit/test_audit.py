@@ -550,14 +550,14 @@ def test_slow_mechanisms_get_less_effort_unless_told(monkeypatch: pytest.MonkeyP
 # Command line -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_command_ends_with_1_where_more_is_spent(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dpmoments.cli import mechanisms as command
 
     monkeypatch.setattr(command, "mechanism_of", lambda *_: TellingError())
-    assert main(["audit", "laplace", "--draws", "200", "--seed", "2", "--neighbors", "replace_one"]) == 1
+    command_line = "audit laplace --draws 60 --features 1 --seed 2 --neighbors replace_one"
+    assert main(command_line.split()) == 1
     printed = capsys.readouterr()
     assert "EXCEEDED" in printed.out
     assert "privacy loss above the stated one: telling-error" in printed.err

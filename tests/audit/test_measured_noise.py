@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import dpmoments as dpm
+from dpmoments.audit import procedure
 from dpmoments.audit.events import repeated_rows
 from dpmoments.audit.exact import (
     NoisyMoments,
@@ -151,6 +154,32 @@ def test_half_of_k_norm_noise_is_found(neighbors: Neighbors) -> None:
     (rate,) = draw_rates_at_least(exchanges, 1e-3).values()
     (twice,) = draw_rates_at_least([halved(*one) for one in exchanges], 1e-3).values()
     assert 0.85 < rate < 1.0 < 1.7 < twice
+
+
+@pytest.mark.long(sets=None)
+@pytest.mark.parametrize(
+    ("mechanism", "bound"),
+    [
+        ("laplace", "noise_rate_at_least"),
+        ("iterative-eigenvectors", "temperature_at_least"),
+        ("standardized", "draw_rates_at_least"),
+    ],
+)
+def test_what_is_measured_has_half_the_failure_of_its_audit(
+    mechanism: str, bound: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, failures = getattr(procedure, bound), []
+
+    def noted(*given: Any) -> Any:
+        failures.append(given[-1])
+        return known(*given)
+
+    monkeypatch.setattr(procedure, bound, noted)
+    pairs, effort = neighboring_pairs(2, "add_remove")[:2], AuditEffort(20, 20, 1)
+    audit(
+        mechanism, PrivacyBudget.pure(1.0), "add_remove", insecure_generator(1), pairs=pairs, effort=effort, level=0.9
+    )
+    assert failures == [pytest.approx(0.05)]
 
 
 @pytest.mark.slow
