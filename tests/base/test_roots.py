@@ -29,6 +29,7 @@ def test_roots_have_the_bits_of_scipy() -> None:
         assert brent_root(function, -5.0, 6.0, xtol=xtol, rtol=8.9e-16, maxiter=500) == known
         compared += 1
     assert compared > 100
+    assert brent_root(lambda x: x**3 + 1e18, -5e6, 6.0) == scipy.optimize.brentq(lambda x: x**3 + 1e18, -5e6, 6.0)
     assert brent_root(lambda x: x, 0.0, 1.0) == 0.0
     assert brent_root(lambda x: x - 1.0, 0.0, 1.0) == 1.0
 
