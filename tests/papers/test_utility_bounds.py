@@ -310,6 +310,14 @@ def test_the_mean_of_coinpress_needs_the_rows_that_it_says() -> None:
     assert not as_rare_as(int((np.array(errors) > 0.15).sum()), trials, failure)
 
 
+def test_the_theorem_of_means_needs_no_rows_for_a_radius_of_one_deviation() -> None:
+    """Its three terms, of which the last is that of the search."""
+    of_errors = 10 / 0.2**2 + 10 / (0.2 * math.sqrt(0.5))
+    for radius, search in ((1.0, 0.0), (0.5, 0.0), (math.e, math.sqrt(10 / 0.5))):
+        found = utility_bounds.coinpress_mean_theorem(0.2, 10, radius, 0.5, 0.05)
+        assert found == pytest.approx((of_errors + search) * math.log(20.0))
+
+
 def test_the_mean_bound_is_the_noise_of_the_plan() -> None:
     """The last step's noise is the one that the mechanism plans, to the last digits."""
     d, radius, rho, n, failure = 4, 30.0, 0.7, 500, 0.1
