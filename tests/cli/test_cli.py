@@ -34,7 +34,7 @@ from dpmoments.base.errors import InputError
 from dpmoments.base.message import Message
 from dpmoments.cli import main
 from dpmoments.cli.output import explain
-from dpmoments.mechanisms.registry import MECHANISMS
+from dpmoments.mechanisms.registry import MEAN_MECHANISMS, MECHANISMS
 from dpmoments.schema.drafting import Header, HeaderColumn, _read_header, _schema_template
 from dpmoments.spending.run import NOTHING_SPENT
 from support.forged_files import forge, more_noise, smaller_budget_everywhere
@@ -911,6 +911,7 @@ def test_a_mechanism_is_described_with_its_options(run: Run, name: str) -> None:
     first = (mechanism.__doc__ or "").split("\n\n")[0]
     assert " ".join(first.split()) in outcome.words
     assert ">>>" not in outcome.out
+    assert ("For means only:" in outcome.out) == (name in MEAN_MECHANISMS)
     assert max(map(cell_len, outcome.out.splitlines())) <= 80
 
 

@@ -585,6 +585,13 @@ def test_levels_of_a_form_come_back(start: Callable[..., Window], tmp_path: Path
     assert list(column.levels) == levels  # type: ignore[union-attr]
 
 
+def test_a_mistake_in_a_column_of_other_hands_is_named(start: Callable[..., Window], tmp_path: Path) -> None:
+    dpm.Schema(dpm.Numeric("age", 0, 1234)).save(tmp_path / "people.yaml")
+    text = (tmp_path / "people.yaml").read_text()
+    (tmp_path / "people.yaml").write_text(text.replace("1234", "-5"))
+    assert "lower=0.0 must be below upper=-5.0" in start().open().ask("GET", "/columns").words
+
+
 def test_a_schema_of_other_hands_keeps_what_the_page_does_not_show(
     start: Callable[..., Window], tmp_path: Path
 ) -> None:
