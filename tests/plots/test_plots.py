@@ -280,8 +280,17 @@ def test_cards_escape_names() -> None:
     assert "&lt;b&gt;" in groups._repr_html_()
 
 
+def test_coefficients_are_shown_from_one_on() -> None:
+    plot = release_of("moments").plot
+    assert len(tick_texts(plot.coefficients("income", n_coefficients=1, ax=Figure().subplots()))) == 1
+    with refused("must be at least 1", got=0):
+        plot.coefficients("income", n_coefficients=0)
+
+
 def test_orders_that_there_are_not_are_refused() -> None:
     release = release_of("moments")
+    with refused("use 'deviation' or 'unit'", per="row"):
+        release.plot.coefficients("income", per="row")
     for draw in (
         lambda: release.plot.coefficients("income", sort="name"),
         lambda: release.plot.groups("region", "income", sort="name"),

@@ -161,6 +161,8 @@ def test_a_page_says_what_was_released_how_noisy_it_is_and_what_it_cost() -> Non
     power = 100.0 * release.privacy_curve.attacker_power(0.05)
     assert f"at most {power:.3g} times in 100" in page.text
     assert "NOT PRIVATE" not in page.text
+    assert "Impossible values were corrected by the repair 'auto'; noise and intervals precede it." in page.text
+    assert (page.tags["style"], page.tags["metadata"]) == (1, 0)  # none of a picture, which would be the page's
     shown = [attributes for tag, attributes in page.elements if tag == "svg" and "aria-hidden" not in attributes]
     assert len(shown) == 1
     assert all(attributes["role"] == "img" and len(attributes["aria-label"]) > 25 for attributes in shown)
