@@ -232,6 +232,8 @@ def test_recorded_steps_are_read_as_they_were_written() -> None:
         with refused("cannot plot steps: the diagnostics contain impossible"):
             pictures.draw_steps(recorded(wrong), axes())
     step = {"radius": 1.0, "scales": [1.0, 1.0]}
+    with refused("exceed the range of floating point"):
+        MeanPlots(recorded([step | {"radius": 1e-300}, step | {"radius": 1e300}])).steps(ax=axes())
     assert len(pictures._recorded(recorded([]), [step] * 1000)[0]) == 1000
     with refused("cannot plot steps: the diagnostics contain impossible"):
         pictures.draw_steps(recorded([step] * 1001), axes())
