@@ -262,6 +262,33 @@ def test_stated_errors_cover_what_a_ball_takes_from_heavy_tails(table: int) -> N
     assert covered(rows, low, high, drawn_law) < 0.8
 
 
+def rare_shares(n_rows: int = 3000, n: int = 24) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of the share of a rare flag, whose rows are the longest, as stated and as made."""
+    rng = np.random.default_rng(1)
+    rows = [rng.choice(LEVELS, n_rows), rng.random(n_rows) < 0.05, rng.normal(5.0, 1.0, n_rows)]
+    schema = dpm.Schema(dpm.Categorical("c", LEVELS), dpm.Boolean("f"), dpm.Numeric("a", 0, 10))
+    table = pa.table(dict(zip("cfa", rows, strict=True)))
+    described = [dpm.release(table, schema, epsilon=0.5, insecure_seed=seed).describe() for seed in range(n)]
+    place = schema.feature_names.index("f")
+    stated = np.array([found.mean_noise[place] for found in described])
+    return stated, np.array([found.mean[place] for found in described]) - rows[1].mean()
+
+
+def test_the_share_of_a_rare_flag_is_not_halved_by_a_ball(monkeypatch: pytest.MonkeyPatch) -> None:
+    stated, errors = rare_shares()
+    assert (np.abs(errors) <= 1.96 * stated).mean() > 0.9
+    assert abs(errors.mean()) < 0.008
+    # planted fault: rows of either value shortened alike
+    coordinates = RowCoordinates.of
+
+    def of_numbers(*given: Any) -> Any:
+        found = coordinates(*given)
+        return None if found is None else replace(found, of_two_values=(False,) * len(found.singles))
+
+    monkeypatch.setattr(RowCoordinates, "of", of_numbers)
+    assert rare_shares()[1].mean() < -0.02
+
+
 @pytest.mark.parametrize(("width", "passes"), [(5.0, 3), (1e5, 6)])
 def test_a_run_says_before_it_how_often_it_reads_the_table_at_most(
     width: float, passes: int, caplog: pytest.LogCaptureFixture

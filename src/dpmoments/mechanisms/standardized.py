@@ -176,6 +176,7 @@ def joined_moments(
     covariance = last.matrix[1:, 1:] / n - np.outer(mean, mean)
     of_mean = np.full(len(mean), last.variance / 2.0 / (w * n) ** 2)
     of_rough, stretch, unknown = np.zeros(len(mean)), np.ones(len(mean)), np.zeros(len(mean))
+    apart = np.ones(m)
     of_total, along = 0.0, 0.0
     if rough is not None:
         ones = np.array([of.ones[feature] for feature in singles])
@@ -186,23 +187,39 @@ def joined_moments(
             np.fill_diagonal(held, np.maximum(held.diagonal(), noise))
             square = (lattice.limit / one) ** 2
             total, of_total = (square / ball.square / n * part for part in ball.excess)
+            by_count = rough.by_count / unit**2 / n
+            plain = rough.variance / unit**2 - by_count * (rough.count - n)
+            # either value of a Boolean is shortened by its own length, and by what the other columns add
+            ends = (np.array([[-1.0], [1.0]]) * ones - lattice.center) * lattice.scale
+            others = held.trace() - held.diagonal()
+            shortened = ends * np.minimum(np.sqrt(square / (ends**2 + others)), 1.0)
+            of_two = np.array(of.of_two_values)
+            apart = np.where(of_two, (ends[1] - ends[0]) / (shortened[1] - shortened[0]), 1.0)
+            # one that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
+            may_lack = apart**2 * held.diagonal() + 3.0 * held.diagonal() / held.trace() * (total + of_total)
+            spread = np.hypot(rough.variance_noise / unit**2, noise * apart**2)
+            lacking = of_two & (surety_of_fractions(np.nan_to_num(plain) - may_lack, spread) > 0.0)
+            apart[lacking] = 1.0
+            mean[:m] = np.where(apart > 1.0, ends[0] + (mean[:m] - shortened[0]) * apart, mean[:m])
+            of_mean[:m] *= apart**2
+            covariance[:m] *= apart[:, None]
+            covariance[:, :m] *= apart
+            held *= np.outer(apart, apart)
+            difference, spread = plain - held.diagonal(), np.hypot(rough.variance_noise / unit**2, noise * apart**2)
             share = held.diagonal() / held.trace()
             farthest = ((ones + np.abs(lattice.center)) * lattice.scale) ** 2
             farthest /= farthest.sum()
             # a column of wide bounds may have most of the long rows
             of_excess = np.sqrt(np.maximum(share, (share + farthest) / 2.0))
             shift = _SPREAD_OF_MEANS * math.hypot(total, of_total) * of_excess / (2.0 * math.sqrt(square))
-            by_count = rough.by_count / unit**2 / n
-            difference = rough.variance / unit**2 - by_count * (rough.count - n) - held.diagonal()
-            spread = np.hypot(rough.variance_noise / unit**2, noise)
-            # a Boolean that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
-            may_lack = 3.0 * share * (total + of_total)
-            lacking = surety_of_fractions(np.nan_to_num(difference) - may_lack, spread) > 0.0
-            known = np.isfinite(difference) & ~(np.array(of.of_two_values) & lacking)
+            known = np.isfinite(difference) & ~lacking
             measured = difference, spread, by_count * noise_of_count, np.flatnonzero(known)
             lost, left = _lost(held, farthest, (total, of_total), measured)
+            lost[apart > 1.0] = 0.0
             longer = np.clip(1.0 + lost / held.diagonal(), 1.0, _MOST_STRETCH**2)
-            stretch[:m], left = np.sqrt(longer), left / np.outer(longer, longer)
+            stretch[:m] = np.sqrt(longer)
+            longer *= apart**2
+            left /= np.outer(longer, longer)
             total, of_total = max(float(np.sum(lost / longer)), 0.0), math.sqrt(max(float(left.sum()), 0.0))
             covariance[:m, :m] += _ALONG * total * lost_along(held)
             along = _SPREAD_ALONG * math.hypot(total, of_total)
@@ -218,6 +235,7 @@ def joined_moments(
         of_mean[:m] *= trust**2
         of_rough[:m] = (1.0 - trust) ** 2 * first + trust**2 * bias
     covariance *= np.outer(stretch, stretch)
+    stretch[:m] *= apart
     back = lattice.back
     gram = back @ (covariance + np.outer(mean, mean)) @ back.T * n
     scales, rough_variances, clipping = np.zeros(d), np.zeros(d), np.zeros(d)
