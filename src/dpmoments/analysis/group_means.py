@@ -542,9 +542,12 @@ def differences_of_means(
         ends = [_ratio_intervals(sums, group, half, bounds) for group, half in ((one, first), (other, second))]
         (low, high), (low_other, high_other) = ends
         a, b = np.clip(middle[one], low, high), np.clip(middle[other], low_other, high_other)
+        # what noise two means have in common says nothing of an end that is a bound
+        cut = (np.minimum(low, low_other) <= bounds[0]) | (np.maximum(high, high_other) >= bounds[1])
+        common = np.where(cut, np.minimum(shared, 0.0), shared)
         return (
-            a - b - _combined(a - low, high_other - b, shared),
-            a - b + _combined(high - a, b - low_other, shared),
+            a - b - _combined(a - low, high_other - b, common),
+            a - b + _combined(high - a, b - low_other, common),
         )
 
     degrees = sums.sampling_degrees if degrees is None else degrees
