@@ -256,6 +256,7 @@ def test_a_table_whose_header_line_is_a_record(refused: Callable[..., str], tmp_
     for data in (path, with_names, pl.read_csv(path), table, parquet(tmp_path / "p.parquet", table)):
         message = refused(data)
         assert "has no column 'age', 'region' among its 2" in message
+    assert "among its 2: rename" in refused(text_file(tmp_path / "alike.csv", f"{PAY},Region\n1,north\n"))
     assert "it has 'Age'" in refused(frame().rename(columns={"age": "Age"}))  # a name that the schema gives away anyhow
 
 

@@ -188,8 +188,8 @@ class MissingColumnsError(InputValueError):
         """Return the error of the absent names, with a hint at the names that are meant."""
         error = cls(
             f"{table} has no column {listed(names)} among its {n_columns}{hint}: rename the column in the table or, if every "
-            "file has the other name, state it in the schema, as the column's source (names are not listed, because without a "
-            "header line they could be a record)"
+            "file has the other name, state it in the schema, as the column's source (no other name is listed, because without "
+            "a header line it could be a value of a record)"
         )
         error.table, error.names, error.n_columns, error.hint = table, tuple(names), n_columns, hint
         return error
@@ -197,12 +197,12 @@ class MissingColumnsError(InputValueError):
 
 def require_columns(held: Sequence[object], wanted: Sequence[str], where: str) -> None:
     """Raise unless every column to be read occurs exactly once among ``held``."""
-    # The message shows no names of the table, which are values of a record if a header line is missing, except names
-    # that differ from the wanted ones only in case, spaces or marks between words.
+    # The message shows no names of the table, which are values of a record if a header line is missing, except, where
+    # other wanted names are there, names that differ from wanted ones only in case, spaces or marks between words.
     names = [name for name in held if isinstance(name, str)]
     present = set(names)
     if absent := [name for name in wanted if name not in present]:
-        plain = {key: name for name in names if (key := _letters_and_digits(name))}
+        plain = {key: name for name in names if len(absent) < len(wanted) and (key := _letters_and_digits(name))}
         alike = [plain[key] for name in absent if (key := _letters_and_digits(name)) in plain]
         raise MissingColumnsError.of(where, absent, len(held), f"; it has {listed(alike)}" if alike else "")
     if repeated := [name for name in wanted if names.count(name) > 1]:
