@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -16,6 +17,7 @@ import dpmoments as dpm
 from dpmoments.analysis import estimate, instruments, scales
 from dpmoments.analysis.confidence import error_rate
 from support.drawn_releases import drawn, planted, template
+from support.said import refused
 
 Z = float(ndtri(0.975))
 N_ROWS = 2_000
@@ -261,11 +263,27 @@ def test_scripts_hold_every_moment() -> None:
 # Functions of a reader's own ------------------------------------------------------------------------------------------------
 
 
-def test_a_function_that_is_not_defined_there_is_not_estimable() -> None:
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (lambda _, covariance: np.log(-covariance[0, 0]), ""),
+        (lambda _, covariance: math.log(-covariance[0, 0]), " (ValueError)"),
+        (lambda *_: 1 / 0, " (ZeroDivisionError)"),
+    ],
+)
+def test_a_function_that_is_not_defined_there_is_not_estimable(function: Callable[..., float], error: str) -> None:
     release = drawn(of_noise(), rows(np.random.default_rng(1)), None)
-    answer = release.estimate(lambda _, covariance: np.log(-covariance[0, 0]), ["x"])
+    answer = release.estimate(function, ["x"])
     assert answer.verdict == ("not estimable at this budget",)
     assert np.isnan(answer.value).all()
+    assert f"The function is not defined at the released moments{error}." in str(answer)
+
+
+@pytest.mark.parametrize("returned", [None, "a", [1.0, None], [], {"x": [1.0, 2.0]}])
+def test_a_function_that_returns_no_numbers_is_refused(returned: object) -> None:
+    release = drawn(of_noise(), rows(np.random.default_rng(1)), None)
+    with refused("what the function returns must be a number", TypeError, got=type(returned).__name__):
+        release.estimate(lambda *_: returned, ["x"])
 
 
 def test_a_function_that_bends_over_its_interval_is_not_estimable() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from dpmoments.analysis.released import (
     named_features,
 )
 from dpmoments.base.checks import check_one_of
+from dpmoments.base.errors import wrong_type
 from dpmoments.base.values import BoolArray, FloatArray, IntegerArray
 from dpmoments.moments.law import NoiseLaw
 from dpmoments.schema.constraints import Constraints
@@ -490,6 +492,8 @@ def estimate(
     ------
     ValueError
         If a name or the link is unknown, the level is below 0.5, or no mean was released.
+    TypeError
+        If the function returns something else than numbers.
 
     Notes
     -----
@@ -509,14 +513,27 @@ def estimate(
     level = confidence_level(level)
     check_one_of("link", link, SCALES)
     errors = MomentErrors.of(release, named_features(release, columns, word="columns"))
+    raised = ""
     with np.errstate(all="ignore"):
-        first = function(errors.mean.copy(), errors.covariance.copy())
-    names = list(map(str, first)) if isinstance(first, Mapping) else [f"value {at + 1}" for at in range(np.size(first))]
-    if np.size(first) == 1 and not isinstance(first, Mapping):
+        try:
+            first = function(errors.mean.copy(), errors.covariance.copy())
+        except (np.linalg.LinAlgError, ArithmeticError, ValueError) as error:
+            first, raised = math.nan, f" ({type(error).__name__})"
+    given = np.ravel(np.asarray(list(first.values()) if isinstance(first, Mapping) else first, dtype=object))
+    names = list(map(str, first)) if isinstance(first, Mapping) else [f"value {at + 1}" for at in range(len(given))]
+    if not 0 < len(given) == len(names) or not all(isinstance(each, Real | np.bool_) for each in given):
+        raise wrong_type(
+            "what the function returns", "a number, a sequence of numbers or a mapping of names to numbers", first
+        )
+    if len(given) == 1 and not isinstance(first, Mapping):
         names = [getattr(function, "__name__", "value").replace("<lambda>", "value")]
 
     def numbers(mean: FloatArray, covariance: FloatArray) -> FloatArray:
         given = function(mean, covariance)
         return np.ravel(np.asarray(list(given.values()) if isinstance(given, Mapping) else given, dtype=np.float64))
 
-    return estimates_of(errors, names, numbers, link, level, warning=cautions_by_code(release))
+    undefined = (
+        "" if all(map(math.isfinite, given)) else f"The function is not defined at the released moments{raised}."
+    )
+    warning = "\n".join(filter(None, (undefined, cautions_by_code(release))))
+    return estimates_of(errors, names, numbers, link, level, warning=warning)
