@@ -399,6 +399,8 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
         )
     _, with_endogenous = Regressors.read(release, f"{exogenous} + {inside}")
     _, with_instruments = Regressors.read(release, f"{exogenous} + {outside}")
+    with_endogenous.require_independent(release)
+    with_instruments.require_independent(release)
     if not with_endogenous.intercept:
         raise InputValueError(
             f"the formula {shown(formula)} has no constant, which the moment conditions are about: leave '0 +' out"

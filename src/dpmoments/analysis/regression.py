@@ -78,8 +78,9 @@ def ols(
     Raises
     ------
     ValueError
-        If a name is not a feature, the target is a feature or one is derived from the other, an intercept is requested without
-        a released mean, the level is below 0.5, no number of rows was released, or ``"HC"`` lacks products, which are named.
+        If a name is not a feature, the target is a feature or one is derived from the other, terms of the formula follow from
+        each other, an intercept is requested without a released mean, the level is below 0.5, no number of rows was released,
+        or ``"HC"`` lacks products, which are named.
 
     Notes
     -----
@@ -108,6 +109,7 @@ def ols(
             f"cov_type={shown(cov_type)}: use 'HC' (HC1), 'nonrobust' or 'auto' (HC1 if the release has the products)"
         )
     release, chosen = Regressors.read(release, target, features, intercept, reference)
+    chosen.require_independent(release)
     robust = cov_type != "nonrobust"
     products = ResidualProducts.of(release, chosen, required=cov_type != "auto") if robust else None
     equations = NormalEquations.of(release, chosen, products)

@@ -11,7 +11,7 @@ import numpy as np
 from dpmoments.analysis.description import mean_noise
 from dpmoments.analysis.formula import WithTerms, most_frequent, read_formula
 from dpmoments.analysis.released import Moments, columns_with_indices, feature_index, named_features
-from dpmoments.base.errors import InputTypeError, InputValueError, shown, wrong_type
+from dpmoments.base.errors import InputTypeError, InputValueError, listed, shown, wrong_type
 from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import Categorical
 from dpmoments.schema.derived import DerivedColumn
@@ -109,6 +109,25 @@ class Regressors:
                 f"with {references}"
             )
         return cls(y, tuple(kept), constant, references, too_few, unmerged)
+
+    def require_independent(self, release: Moments) -> None:
+        """Raise if terms of a formula follow from each other in every row."""
+        if not isinstance(release, WithTerms):
+            return
+        # weights of the constant and the features; levels of a complete column add up to the constant
+        scale, columns = release.base.encoding.scale, columns_with_indices(release)
+        complete = [levels for column, levels in columns if isinstance(column, Categorical) and column.complete]
+        sums = [np.append(-1.0, np.isin(np.arange(len(scale)), levels)) for levels in complete]
+        weights = np.vstack([*sums, release.weights[list(self.features)]]) * np.append(float(not self.intercept), scale)
+        combined, sizes, _ = np.linalg.svd(weights / np.linalg.norm(weights, axis=1)[:, None])
+        if len(sizes) == len(weights) and sizes[-1] > 1e-9:
+            return
+        own = np.abs(combined[len(sums) :, -1]) > 1e-6
+        names = listed(release.feature_names[index] for index in np.array(self.features)[own])
+        raise InputValueError(
+            f"of {names}{' and the constant' if self.intercept else ''} one follows from the others in every row, so that no "
+            "table tells their coefficients apart: leave one out of the formula"
+        )
 
     @property
     def with_rare_levels(self) -> Regressors:
