@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from functools import cache
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 import dpmoments as dpm
 from dpmoments.analysis import confidence, cross_table
-from dpmoments.analysis.confidence import NOT_ESTIMABLE
+from dpmoments.analysis.confidence import NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS
 from dpmoments.analysis.correlations import correlation_noise
 from dpmoments.analysis.cross_table import _rounded_to_margins
 from dpmoments.moments.cells import GaussianCells
@@ -88,7 +89,7 @@ def test_numbers_that_are_noise_are_called_noise() -> None:
     assert np.isnan(means.mean[0, 2])
     assert release.anova("income", by="region").verdict == "not clear (noise)"
     assert "noise" in release.anova("income", by="region").table()[1]
-    assert release.t_test("income", by="smoker").verdict == "not clear (noise)"
+    assert release.t_test("income", by="smoker").verdict == NOT_ESTIMABLE
     assert not release.partial_correlation().identified
     assert "too noisy to invert" in str(release.partial_correlation())
     assert release.pca().is_noise.all()
@@ -98,6 +99,16 @@ def test_numbers_that_are_noise_are_called_noise() -> None:
     assert np.isnan(release.mahalanobis(people(3)).distances).all()
     for name, arguments in ASKED:
         assert "too-few-rows" in str(getattr(release, name)(**arguments)), name
+
+
+@pytest.mark.parametrize(("epsilon", "verdict"), [(1.0, NOT_ESTIMABLE), (1e6, NOT_ESTIMABLE_ROWS)])
+def test_a_group_that_has_all_rows_is_compared_with_none(epsilon: float, verdict: str) -> None:
+    table = people(5_000).set_column(0, "smoker", pa.array([False] * 5_000))
+    release = dpm.release(table, SCHEMA, epsilon=epsilon, insecure_seed=1)
+    assert release.group_means("smoker", ["income"]).differences.verdict == ((verdict,),)
+    for answer in (release.t_test("income", by="smoker"), release.lda("smoker", ["income"])):
+        assert answer.verdict == verdict
+        assert not re.search("= nan|p [=<]|t =", str(answer))
 
 
 def test_a_law_that_is_linearized_is_asked_and_the_answers_say_so() -> None:

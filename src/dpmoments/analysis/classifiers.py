@@ -269,7 +269,8 @@ class LinearDiscriminant(Classifier):
         What was added to the diagonal of the within-group covariance, in units in which the noise is the same in all directions
         (the encoding's).
     wilks : float
-        Wilks' lambda of the test of no difference between groups in any feature; NaN where the noise is not known.
+        Wilks' lambda of the test of no difference between groups in any feature; NaN where the noise is not known,
+        or one group has all rows.
     p_value : float
         Of that test, by Rao's F (1951).
     reason : str
@@ -391,7 +392,7 @@ class LinearDiscriminant(Classifier):
     @property
     def heading(self) -> tuple[str, ...]:
         tested = f" (Wilks' lambda = {self.wilks:.3f}, {format_probability(self.p_value)})"
-        tested = "" if math.isnan(self.p_value) else tested
+        tested = "" if math.isnan(self.wilks) else tested
         return (f"linear discriminant of {self.by}: between-group differences: {self.verdict}{tested}",)
 
     def table(self) -> list[tuple[str, ...]]:
@@ -503,7 +504,8 @@ def lda(
         raise InputValueError(f"'{among[0]}' is of the column '{by}' that makes the classes: name other columns")
     standardized = Standardized.of(release, chosen, by_deviation=False)
     features, scale = standardized.features, standardized.scale
-    priors, known_share = _priors(release, levels, GroupSums.of(release, int(features[0]), levels))
+    sums = GroupSums.of(release, int(features[0]), levels)
+    priors, known_share = _priors(release, levels, sums)
     means = repaired_means(release, levels, features.tolist()).T
     shift = np.where(priors[:, None] > 0.0, means - release.mean[features], 0.0) / scale
     within = standardized.covariance - (shift.T * priors) @ shift
@@ -536,7 +538,7 @@ def lda(
     intercept = np.full(len(priors), -np.inf)
     coef = directions / scale
     intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardized.mean
-    test = _wilks(moments, indices, groups, standardized)
+    test = _wilks(moments, indices, groups, standardized, sums.count_noise)
     return LinearDiscriminant(
         by=by,
         classes=levels_of(grouping_column(release.schema, by)),
@@ -560,7 +562,11 @@ def lda(
 
 
 def _wilks(
-    moments: LocalMoments, indices: IntegerArray, groups: FloatArray, standardized: Standardized
+    moments: LocalMoments,
+    indices: IntegerArray,
+    groups: FloatArray,
+    standardized: Standardized,
+    count_noise: FloatArray,
 ) -> tuple[float, float, str]:
     """Test that no group differs: Wilks' lambda, its p-value, and the larger part of the error."""
     # The scores S_gj = Σ x_j over group g, x about the mean, have the sampling covariance (diag(n) − n nᵀ/N) ⊗ T. In the
@@ -578,8 +584,10 @@ def _wilks(
     kept = spread > SINGULAR * float(spread[0])
     lines = np.pad(directions[kept] / np.sqrt(spread[kept])[:, None], ((0, 0), (len(indices) - d, 0)))
     q, p, rows = len(classes), len(lines), moments.independent_rows
-    if moments.law is None or not q:
-        return math.nan, math.nan if moments.law is None else 1.0, NOT_CLEAR_NOISE
+    if moments.law is None:
+        return math.nan, math.nan, NOT_CLEAR_NOISE
+    if not q:  # one group has all rows: is it noise that hides those of others, of half a row or more?
+        return math.nan, 1.0, not_clear(float(count_noise.max()), 0.5, can_be_estimated=False)
     step = max(1, _MAX_BLOCK // len(indices) ** 2)
     noise = np.empty((q, p))
     for row, combined in enumerate(classes):

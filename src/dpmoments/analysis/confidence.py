@@ -238,9 +238,10 @@ UNCLEAR = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS, NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS, N
 """Verdicts that state no finding."""
 
 
-def not_clear(privacy: float, sampling: float) -> str:
-    """Return "not clear" with the larger of two variances as its reason."""
-    return NOT_CLEAR_ROWS if privacy < sampling else NOT_CLEAR_NOISE
+def not_clear(privacy: float, sampling: float, *, can_be_estimated: bool = True) -> str:
+    """Return "not clear", or "not estimable", with the larger of two variances as its reason."""
+    by_noise, by_rows = (NOT_CLEAR_NOISE, NOT_CLEAR_ROWS) if can_be_estimated else (NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS)
+    return by_rows if privacy < sampling else by_noise
 
 
 def decided(value: float, said: str) -> str:

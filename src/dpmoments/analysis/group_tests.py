@@ -110,7 +110,8 @@ class TwoGroups(Answer):
     def verdict(self) -> str:
         """Verdict: the group with the higher mean."""
         if self.p_value >= error_rate(self.level) or self.statistic == 0.0:
-            return not_clear(self.privacy_noise, self.sampling_noise)
+            known = not math.isnan(self.difference)
+            return not_clear(self.privacy_noise, self.sampling_noise, can_be_estimated=known)
         return decided(self.p_value, f"{self.levels[0] if self.statistic > 0.0 else self.levels[1]} higher")
 
     @property
@@ -138,6 +139,8 @@ class TwoGroups(Answer):
     def remarks(self) -> tuple[str, ...]:
         if math.isnan(self.p_value):
             return describe_law(None), self.warning
+        if math.isnan(self.difference):
+            return (self.warning,)
         needed = f"; each group's own variance needs the product {self.target}:{self.by} in the schema"
         return (
             f"t = {self.statistic:,.2f}, {self.degrees:,.0f} degrees of freedom, {format_probability(self.p_value)}, "
