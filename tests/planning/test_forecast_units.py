@@ -284,6 +284,7 @@ def test_the_first_screen_and_what_programs_get() -> None:
     frame = table.to_arrow()
     assert frame.column("feature").to_pylist() == list(SCHEMA.feature_names)
     assert frame.column("typical_sd").to_pylist()[0] == pytest.approx(18.0)
+    assert np.isfinite(frame.column("standard_deviation_noise").to_numpy()).tolist() == [True] * 2 + [False] * 4
     html = table._repr_html_()
     assert html.count("<table>") == 2
     plain = table.to_dict()

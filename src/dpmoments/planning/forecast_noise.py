@@ -284,7 +284,7 @@ class ForecastNoise(Answer):
             Column("typical_sd", typical.standard_deviations, "typical sd", _marked(deviations, typical.assumed)),
             Column(
                 "standard_deviation_noise",
-                noise["standard_deviation_noise"],
+                np.where(typical.shares, np.nan, noise["standard_deviation_noise"]),
                 "± noise",
                 ["–" if share else cell for cell, share in zip(of_deviations, typical.shares, strict=True)],
             ),
