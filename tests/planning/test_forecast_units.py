@@ -220,6 +220,10 @@ def test_what_derived_features_and_products_cost_is_said() -> None:
         (dict(typical_sd={"smoker": 0.6}), Said("the largest possible standard deviation between", half=0.5)),
         (dict(typical_mean={"age": 101.0}), Said("must be a number between", feature="age")),
         (dict(typical_mean={"smoker": 1.5}), Said("must be a number between", feature="smoker")),
+        (
+            dict(typical_mean={"region=n": 0.9, "region=s": 0.9}),
+            "the typical shares of levels of 'region' add up to 1.8",
+        ),
         (dict(typical_sd=18.0), "is a mapping of features to numbers, as in"),
     ],
 )

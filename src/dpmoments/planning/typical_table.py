@@ -99,8 +99,16 @@ class TypicalTable:
                 assumed_means[index] = False
                 means[index] = (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * value**2))) / 2.0
         for column, features in schema.columns_with_slices:
-            if isinstance(column, Categorical) and (rest := assumed_means[features]).any():  # the shares that are left
-                means[features][rest] = max(1.0 - float(means[features][~rest].sum()), 0.0) / rest.sum()
+            if not isinstance(column, Categorical):
+                continue
+            rest = assumed_means[features]
+            if (total := float(means[features][~rest].sum())) > 1.01:  # rounded ones may exceed 1
+                raise InputValueError(
+                    f"the typical shares of levels of '{column.name}' add up to {total:.4g}, and a row has one level: give "
+                    "shares that add up to 1, or less if other levels have the rest"
+                )
+            if rest.any():  # the shares that are left
+                means[features][rest] = max(1.0 - total, 0.0) / rest.sum()
         # A mean that is known to be near a bound leaves less room to vary than the default.
         near = np.minimum(*(np.abs(means - bound) for bound in schema.feature_bounds))
         near = np.where(assumed & ~assumed_means & ~shares & (near > 0.0), near, np.inf)
