@@ -150,6 +150,7 @@ def test_one_direction_shows_that_coefficients_are_unbounded_as_their_own_search
         ("income ~ age:region", "was not released: it needs"),
         ("income ~ np.log(age)", "of each row is not a function of them"),
         ("income ~ age +", "write it as 'target ~ feature + feature', names with other"),
+        ("~ age", "has no target: write it as 'target ~ feature + feature'"),
         ("income ~ age + age**2", "crosses"),
         ("income ~ smoker + `age` ^ 2", "crosses"),
         ("income ~ height", "is not a column or feature of this release"),

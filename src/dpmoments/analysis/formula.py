@@ -248,6 +248,8 @@ def read_formula(
         if name in base.feature_names:
             text = text.replace(found[0], quoted.setdefault(name, f"quoted_{len(quoted)}_"))
     left, _, outside = text.partition("~")
+    if not left.strip():
+        raise InputValueError(f"the formula {shown(formula)} has no target: write it as 'target ~ feature + feature'")
     while (without := re.sub(r"\b[\w.]+\([^()]*\)", "", outside)) != outside:
         outside = without
     written = {placeholder: name for name, placeholder in quoted.items()}
