@@ -128,8 +128,10 @@ def test_groups_are_charged_once_and_pools_and_copies_not_at_all(ledger: dpm.Led
 def test_next_month_s_release_fits_and_the_one_after_does_not(
     ledger: dpm.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for _ in range(2):
+    for spent in ("ε = 0.5, δ = 0 by 1 release", "ε = 1, δ = 0 by 2 releases"):
         JOBS["release"](ledger=Path(ledger.path), dataset="people")
+        with refused(f"spent {spent}, remaining", dpm.BudgetExceededError):
+            JOBS["release"](ledger=str(ledger.path), dataset="people", epsilon=0.6)
     no_row_is_read(monkeypatch)
     amounts = {"granted": "ε = 1, δ = 1e-06", "spent": "ε = 1, δ = 0", "remaining": "nothing", "releases": 2}
     with refused("does not allow this release", dpm.BudgetExceededError, dataset="people", **amounts) as error:

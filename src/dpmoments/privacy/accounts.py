@@ -587,8 +587,8 @@ class Account:
             )
         refused = (
             f"The budget of '{self.dataset}' does not allow this release, which would cost {cost}: granted {self.grant}, "
-            f"spent {self.spent} by {self.sums.n_releases:,} releases, remaining: {self.left_text}. Nothing was read and "
-            "nothing was spent. Ask for less, or grant more with "
+            f"spent {self.spent} by {self.sums.n_releases:,} release{'s' if self.sums.n_releases != 1 else ''}, remaining: "
+            f"{self.left_text}. Nothing was read and nothing was spent. Ask for less, or grant more with "
         )
         advice = " if more may be spent on this dataset."
         raise BudgetExceededError(f"{refused}ledger.grant{advice}", shell=f"{refused}'dpmoments ledger grant'{advice}")
