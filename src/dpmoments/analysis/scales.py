@@ -472,7 +472,8 @@ def cancorr(release: Moments, x: Sequence[str], y: Sequence[str], *, level: floa
     Notes
     -----
     The singular values of Sxx^(−1/2) Sxy Syy^(−1/2) (Hotelling 1936), with intervals on Fisher's scale. The test is of all
-    covariances between the groups together, with their noise.
+    covariances between the groups together, with their noise: without noise, n times the sum of the squared correlations
+    (Pillai's trace) as χ², which is not Bartlett's χ² of Wilks' lambda.
 
     Examples
     --------
