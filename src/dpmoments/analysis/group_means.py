@@ -778,6 +778,7 @@ def means_by(release: Moments, by: str, of: Sequence[str] | None, level: float, 
         ends = holding(low_pairs, high_pairs, of_pairs)
         low_pairs, high_pairs = (np.clip(end, least - greatest, greatest - least) for end in ends)
         held = estimable(low_pairs, high_pairs, least - greatest, greatest - least) | (privacy_pairs <= sampling_pairs)
+        held |= low_pairs * high_pairs > 0.0  # which is higher is told, and so is by how much
         of_pairs = np.where(held, of_pairs, np.nan)
     names = tuple(release.feature_names[feature] for feature in chosen)
     return GroupMeans(
