@@ -27,7 +27,7 @@ _YAML_NAMES = {True: "true", False: "false"}
 CSV_DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 
 _CHANGING = ("hz", "idna", "iso2022_", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
-"""Names of codecs in which the meaning of bytes depends on the text before them, or an escape is a line end."""
+"""Names of codecs that read bytes by the text before them, or make line ends of escapes."""
 
 
 @dataclass(frozen=True, kw_only=True)
