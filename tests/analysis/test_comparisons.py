@@ -111,6 +111,23 @@ def test_a_group_that_has_all_rows_is_compared_with_none(epsilon: float, verdict
         assert not re.search("= nan|p [=<]|t =", str(answer))
 
 
+def test_wilks_lambda_is_what_a_regression_leaves_of_the_same_release() -> None:
+    release = usual()
+    for found, formula in (
+        (release.lda("smoker", ["region", "income"]), "smoker ~ region + income"),
+        (release.lda("region", ["income"]), "income ~ region"),
+    ):
+        fit = release.ols(formula)
+        lower, upper = fit.r_squared_interval()
+        np.testing.assert_allclose([1.0 - upper, 1.0 - lower], found.wilks_interval)
+        np.testing.assert_allclose(1.0 - fit.r_squared, found.wilks)
+    assert release.lda("region", ["income"]).wilks < 0.7
+    several, exact = release.lda("region", ["income", "age"]), released(epsilon=1e9).lda("region", ["income", "age"])
+    assert several.wilks_interval[0] < exact.wilks < several.wilks_interval[1]
+    assert "Wilks' lambda is not estimable at this budget" in str(released(epsilon=0.02).lda("smoker"))
+    assert f"= {several.wilks:.3f}, 95% interval {several.wilks_interval[0]:.3f} to" in str(several)
+
+
 def test_a_law_that_is_linearized_is_asked_and_the_answers_say_so() -> None:
     release = released(mechanism="iterative-eigenvectors")
     assert release.noise is not None

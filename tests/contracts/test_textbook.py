@@ -233,7 +233,7 @@ FAULTS: list[tuple[Any, str, str, str]] = [
     (correlations._Errors.parts, "independent_rows - 3.0", "independent_rows", "r "),
     (correlations._p_by_student, "1e-300) + 1.0", "1e-300)", "r p"),
     (cross_table.independence_test, "np.diag(expected * ", "np.diag(1.05 * expected * ", "chi2"),
-    (classifiers._wilks, "- q - 1.0 -", "- q -", "Wilks"),
+    (classifiers._rao, "- q - 1.0 -", "- q -", "Wilks"),
     (components.pca, "eigenvalues / total", "eigenvalues / (1.01 * total)", "pca share"),
     (confidence.student_quantile, "(square + 1.0) / 4.0", "square / 4.0", "describe"),
 ]

@@ -14,10 +14,20 @@ import numpy.typing as npt
 import scipy
 
 from dpmoments.analysis.answers import NOISE, Answer, Column, confidence_level, in_floating_point, number, rounded
-from dpmoments.analysis.confidence import NOT_CLEAR_NOISE, decided, deviations_for, format_probability, not_clear
+from dpmoments.analysis.confidence import (
+    NOT_CLEAR_NOISE,
+    NOT_ESTIMABLE,
+    NOT_ESTIMABLE_ROWS,
+    decided,
+    deviations_for,
+    error_rate,
+    estimable,
+    format_probability,
+    not_clear,
+)
 from dpmoments.analysis.description import describe
 from dpmoments.analysis.effects import discriminant_ratios
-from dpmoments.analysis.estimate import Estimates
+from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of_errors
 from dpmoments.analysis.frames import named_values
 from dpmoments.analysis.functionals import (
     SINGULAR,
@@ -30,6 +40,9 @@ from dpmoments.analysis.functionals import (
     without_redundant_levels,
 )
 from dpmoments.analysis.group_means import GroupSums, Levels, repaired_means
+from dpmoments.analysis.normal_equations import NormalEquations
+from dpmoments.analysis.regression_results import ExplainedVariance
+from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
 from dpmoments.base.errors import InputValueError, out_of_range
 from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, directions_of, first_largest, leading_positive
@@ -269,10 +282,12 @@ class LinearDiscriminant(Classifier):
         What was added to the diagonal of the within-group covariance, in units in which the noise is the same in all directions
         (the encoding's).
     wilks : float
-        Wilks' lambda of the test of no difference between groups in any feature; NaN where the noise is not known,
-        or one group has all rows.
+        Wilks' lambda, the share of the generalized variance that is within groups; of two groups 1 − R² of the regression of
+        one on the features. Groups whose number of rows noise hides count with the largest. NaN where noise leaves no number.
+    wilks_interval : tuple of float
+        Its interval, noise and sampling together; NaN without two groups.
     p_value : float
-        Of that test, by Rao's F (1951).
+        Of no difference between groups in any feature, by Rao's F (1951) of scores over their noise and sampling error.
     reason : str
         Verdict where the groups do not differ clearly: by the larger part of the error, noise or sampling.
     level : float
@@ -295,6 +310,7 @@ class LinearDiscriminant(Classifier):
     intercept: FloatArray
     shrinkage: float
     wilks: float
+    wilks_interval: tuple[float, float]
     p_value: float
     reason: str
     level: float
@@ -306,7 +322,7 @@ class LinearDiscriminant(Classifier):
     facts = (
         *("by", "classes", "priors", "shares", "feature_names", "means", "coef", "intercept", "shrinkage"),
         *("privacy_errors", "sampling_errors"),
-        *("wilks", "p_value", "verdict", "level", "warning"),
+        *("wilks", "wilks_interval", "p_value", "verdict", "level", "warning"),
     )
 
     @property
@@ -391,8 +407,13 @@ class LinearDiscriminant(Classifier):
 
     @property
     def heading(self) -> tuple[str, ...]:
-        tested = f" (Wilks' lambda = {self.wilks:.3f}, {format_probability(self.p_value)})"
-        tested = "" if math.isnan(self.wilks) else tested
+        lower, upper = self.wilks_interval
+        shown = "" if math.isnan(self.wilks) else f" = {rounded(self.wilks, max((upper - lower) / 4.0, 1e-3))}"
+        within = f"{shown}, {self.level:.0%} interval {lower:.3f} to {upper:.3f}"
+        within = within if estimable(np.array(lower), np.array(upper), 0.0, 1.0) else f" is {NOT_ESTIMABLE}"
+        within = "" if math.isnan(lower) else f"Wilks' lambda{within}; "
+        untested = math.isnan(self.p_value) or self.verdict in (NOT_ESTIMABLE, NOT_ESTIMABLE_ROWS)
+        tested = "" if untested else f" ({within}{format_probability(self.p_value)})"
         return (f"linear discriminant of {self.by}: between-group differences: {self.verdict}{tested}",)
 
     def table(self) -> list[tuple[str, ...]]:
@@ -538,7 +559,10 @@ def lda(
     intercept = np.full(len(priors), -np.inf)
     coef = directions / scale
     intercept[present] = np.log(priors[present]) - middle[present] - coef[present] @ standardized.mean
-    test = _wilks(moments, indices, groups, standardized, sums.count_noise)
+    p_value, reason = _rao(moments, indices, groups, standardized, sums.count_noise)
+    known = dict(zip(levels.features, priors[-len(levels.features) :] > 0.0, strict=True))
+    compared = [level for level in without_redundant_levels(release, [by]) if known[level]]
+    wilks, (lower, upper) = _wilks(release, compared, features.tolist(), level)
     return LinearDiscriminant(
         by=by,
         classes=levels_of(grouping_column(release.schema, by)),
@@ -550,9 +574,10 @@ def lda(
         coef=coef,
         intercept=intercept,
         shrinkage=added,
-        wilks=test[0],
-        p_value=test[1],
-        reason=test[2],
+        wilks=wilks,
+        wilks_interval=(lower, upper if p_value < error_rate(level) else max(upper, 1.0)),
+        p_value=p_value,
+        reason=reason,
         level=level,
         schema=release.schema,
         errors=errors,
@@ -562,17 +587,48 @@ def lda(
 
 
 def _wilks(
+    release: Moments, levels: Sequence[int], features: Sequence[int], level: float
+) -> tuple[float, tuple[float, float]]:
+    """Return Wilks' lambda of levels, compared with the rows of none, and its interval."""
+    if not levels:
+        return math.nan, (math.nan, math.nan)
+    k, (one, many) = len(levels), sorted([levels, features], key=len)
+    equations = NormalEquations.of(release, Regressors(one[0], (*one[1:], *many), True, {}))
+    if equations is None or not equations.identified:
+        return math.nan, (0.0, 1.0)
+    if len(one) == 1:  # 1 − R² of a regression
+        explained = ExplainedVariance.of_population(equations)
+        lower, upper = explained.interval(level)
+        return 1.0 - explained.share if explained.is_known(level) else math.nan, (1.0 - upper, 1.0 - lower)
+
+    def unexplained(_: FloatArray, covariance: FloatArray) -> FloatArray:
+        parts = covariance, covariance[:k, :k], covariance[k:, k:]
+        signs, (both, one, other) = np.transpose([np.linalg.slogdet(part) for part in parts])
+        return np.array([both - one - other if (signs > 0.0).all() else np.nan])
+
+    errors = MomentErrors.of(release, [*levels, *features])
+    value, *gradients = errors.gradients(unexplained)
+    privacy, sampling = map(np.diag, errors.errors(*gradients))
+    found = estimates_of_errors(
+        ["lambda"], value, privacy, sampling, release.noise, level, math.inf, "log", features=()
+    )
+    known = estimable(found.privacy_lower, found.privacy_upper, 0.0, 1.0) & (found.privacy_upper < 1.0)
+    lower, upper = np.clip([found.lower[0], found.upper[0]], 0.0, 1.0).tolist()
+    return float(np.where(known, found.value, np.nan)[0]), (lower, upper)
+
+
+def _rao(
     moments: LocalMoments,
     indices: IntegerArray,
     groups: FloatArray,
     standardized: Standardized,
     count_noise: FloatArray,
-) -> tuple[float, float, str]:
-    """Test that no group differs: Wilks' lambda, its p-value, and the larger part of the error."""
+) -> tuple[float, str]:
+    """Test that no group differs: the p-value, and the larger part of the error."""
     # The scores S_gj = Σ x_j over group g, x about the mean, have the sampling covariance (diag(n) − n nᵀ/N) ⊗ T. In the
     # eigenvectors of both, where it is the identity, each score is divided by its deviation of sampling and noise; the
     # noise on two of them is uncorrelated where it is the same in all directions of encoded rows. Without noise the
-    # squares of the singular values over N are the canonical correlations, and lambda is the product of what is left.
+    # squares of the singular values over N are those of the canonical correlations, and what they leave multiplies to lambda.
     released, n, d = moments.moments[np.ix_(indices, indices)], moments.n_rows, len(standardized.features)
     counts = np.maximum(groups @ released[:, 0], 0.0)
     sizes, vectors = np.linalg.eigh(np.diag(counts) - np.outer(counts, counts) / n)
@@ -585,9 +641,9 @@ def _wilks(
     lines = np.pad(directions[kept] / np.sqrt(spread[kept])[:, None], ((0, 0), (len(indices) - d, 0)))
     q, p, rows = len(classes), len(lines), moments.independent_rows
     if moments.law is None:
-        return math.nan, math.nan, NOT_CLEAR_NOISE
+        return math.nan, NOT_CLEAR_NOISE
     if not q:  # one group has all rows: is it noise that hides those of others, of half a row or more?
-        return math.nan, 1.0, not_clear(float(count_noise.max()), 0.5, can_be_estimated=False)
+        return 1.0, not_clear(float(count_noise.max()), 0.5, can_be_estimated=False)
     step = max(1, _MAX_BLOCK // len(indices) ** 2)
     noise = np.empty((q, p))
     for row, combined in enumerate(classes):
@@ -605,7 +661,7 @@ def _wilks(
     degrees = (rows - q - 1.0 - (p - q + 1.0) / 2.0) * root - (p * q - 2.0) / 2.0
     f = math.expm1(-logarithm / root) * degrees / (p * q)
     p_value = float(scipy.special.fdtrc(p * q, degrees, f)) if degrees > 0.0 else 1.0
-    return math.exp(logarithm), p_value, not_clear(float(noise.mean()), float(moments.rows_per_unit))
+    return p_value, not_clear(float(noise.mean()), float(moments.rows_per_unit))
 
 
 def require_shrinkage(shrinkage: float | str) -> None:

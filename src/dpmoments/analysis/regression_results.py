@@ -176,6 +176,11 @@ class ExplainedVariance:
         reach = float(scipy.special.ndtri(0.5 + 0.5 * level)) * math.hypot(self.privacy_error, self.sampling_error)
         return self.share - reach, self.share + reach
 
+    def is_known(self, level: float) -> bool:
+        """Return True if what noise leaves, sampling aside, is short and inside (0, 1)."""
+        lower, upper = replace(self, sampling_error=0.0).ends(level)
+        return bool(estimable(np.array(lower), np.array(upper), 0.0, 1.0)) and lower > 0.0 and upper < 1.0
+
 
 NOT_IN_FITS = MappingProxyType(
     {
@@ -560,11 +565,7 @@ class FittedLine(Answer):
 
     @property
     def _r_squared_is_known(self) -> bool:
-        """True if what noise leaves of R², sampling aside, is short and inside (0, 1)."""
-        if self.explained is None or not self._is_identified:
-            return self.explained is None
-        lower, upper = replace(self.explained, sampling_error=0.0).ends(self.level)
-        return bool(estimable(np.array(lower), np.array(upper), 0.0, 1.0)) and lower > 0.0 and upper < 1.0
+        return self.explained is None or (self._is_identified and self.explained.is_known(self.level))
 
     @property
     def r_squared_text(self) -> str:
