@@ -88,6 +88,21 @@ def test_no_estimate_is_exact_where_noise_hides_a_variance() -> None:
     assert negative > 2
 
 
+def test_an_inflation_factor_is_at_least_one_and_known_where_noise_is_small_against_it() -> None:
+    rng = np.random.default_rng(0)
+    cm = rng.normal(170.0, 10.0, 5_000)
+    table = pd.DataFrame({"cm": cm, "inch": cm / 2.54 + rng.normal(0.0, 0.02, 5_000), "z": rng.normal(0.0, 1.0, 5_000)})
+    columns = dpm.Numeric("cm", 100, 250), dpm.Numeric("inch", 40, 100), dpm.Numeric("z", -6, 6)
+    found = dpm.release(table, dpm.Schema(*columns), epsilon=1e6, insecure_seed=0).vif(["cm", "inch", "z"])
+    truth, error = np.diag(np.linalg.inv(table.corr())), np.hypot(found.privacy_noise, found.sampling_noise)
+    assert truth[0] > 38_000.0
+    np.testing.assert_allclose(found.value, truth, rtol=0.02)
+    assert found.lower[2] == 1.0
+    np.testing.assert_allclose(found.upper[2], found.value[2] + 1.96 * error[2], rtol=1e-4)  # errors of the interval
+    assert error[0] < 0.05 * truth[0]
+    assert found.upper[2] < 1.01
+
+
 def mean_square(answer: Callable[[dpm.MomentRelease], estimate.Estimates], n: int = 50, rho: float = 250.0) -> float:
     """Mean square of the errors of intervals' middles on their scale, in the intervals' own standard errors."""
     truth, squares = answer(without_noise()), []
@@ -112,7 +127,7 @@ def test_stated_errors_are_those_of_draws(name: str) -> None:
     [
         (estimate.MomentErrors.sampling, "result / self.moments", "0.2 * result / self.moments"),
         (estimate.MomentErrors.privacy, "return self.moments", "return 0.2 * self.moments"),
-        (estimate.MomentErrors.gradients, "along / 2.0", "along"),
+        (estimate.MomentErrors.gradients, "basis[:, i])) / 2.0", "basis[:, i]))"),
     ],
 )
 def test_a_fault_in_errors_is_found(function: Any, before: str, after: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -113,7 +114,7 @@ def vif(release: Moments, columns: Sequence[str], *, level: float = 0.95) -> Est
 
     Notes
     -----
-    1/(1 − R²) of each feature on the others.
+    1/(1 − R²) of each feature on the others, with intervals that are symmetric in the logarithm and cut at 1.
 
     Examples
     --------
@@ -129,13 +130,16 @@ def vif(release: Moments, columns: Sequence[str], *, level: float = 0.95) -> Est
         raise InputValueError("a variance inflation factor is of two features or more: name two at least")
 
     def factors(_: FloatArray, covariance: FloatArray) -> FloatArray:
-        return np.diag(covariance) * np.diag(np.linalg.inv(covariance))
+        root = np.linalg.inv(np.linalg.cholesky(covariance))  # of a covariance that noise leaves possible
+        return np.asarray(np.diag(covariance) * np.einsum("ij,ij->j", root, root))
 
     names = [release.feature_names[index] for index in chosen]
     what = "variance inflation factors"
-    return estimates_of(
+    found = estimates_of(
         MomentErrors.of(release, chosen), names, factors, "log", level, what=what, warning=cautions_by_code(release)
     )
+    ends = {name: getattr(found, name) for name in ("lower", "privacy_lower")}
+    return replace(found, **{name: np.where(np.isinf(end), end, np.maximum(end, 1.0)) for name, end in ends.items()})
 
 
 @in_floating_point

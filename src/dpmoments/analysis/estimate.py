@@ -21,6 +21,7 @@ from dpmoments.analysis.confidence import (
     verdict_columns,
 )
 from dpmoments.analysis.functionals import (
+    SINGULAR,
     FeatureVariances,
     LocalMoments,
     covariance_of_gaps,
@@ -187,7 +188,12 @@ class MomentErrors:
         # noise can make a variance nothing or less: steps are then by the public bounds, since shorter ones would be lost
         spread, unit = np.sqrt(np.maximum(np.diag(self.covariance), 0.0)), self.moments.unit[self.features]
         spread = np.where(spread > _LOST * unit, spread, _COARSE * unit)
-        step = _STEP * spread
+        step, basis = _STEP * spread, np.diag(spread)
+        try:  # a function of an inverse bends within what features have of their own
+            own = np.linalg.cholesky(self.covariance)
+            basis = own if (np.diag(own) > math.sqrt(SINGULAR) * spread).all() else basis
+        except np.linalg.LinAlgError:
+            pass
         value = function(self.mean.copy(), self.covariance.copy())
         of_mean, of_covariance = np.zeros((len(value), k)), np.zeros((len(value), k, k))
         for i in range(k):
@@ -198,16 +204,11 @@ class MomentErrors:
                 sides.append(function(moved, self.covariance.copy()))
             of_mean[:, i] = (sides[0] - sides[1]) / (2.0 * step[i])
             for j in range(i + 1):
-                sides, size = [], step[i] * float(spread[j])
-                for sign in (size, -size):
-                    turned = self.covariance.copy()
-                    turned[i, j] += sign
-                    if i != j:
-                        turned[j, i] += sign
-                    sides.append(function(self.mean.copy(), turned))
-                along = (sides[0] - sides[1]) / (2.0 * size)
-                of_covariance[:, i, j] = of_covariance[:, j, i] = along if i == j else along / 2.0
-        return value, of_mean, of_covariance
+                turn = _STEP * (np.outer(basis[:, i], basis[:, j]) + np.outer(basis[:, j], basis[:, i])) / 2.0
+                sides = [function(self.mean.copy(), self.covariance + sign * turn) for sign in (1.0, -1.0)]
+                of_covariance[:, i, j] = of_covariance[:, j, i] = (sides[0] - sides[1]) / (2.0 * _STEP)
+        back = np.linalg.inv(basis)
+        return value, of_mean, back.T @ of_covariance @ back
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -340,11 +341,12 @@ def estimates_of(
         )
     degrees = max(errors.moments.independent_rows - 1.0, 1.0)
 
-    def reach(half: FloatArray) -> FloatArray:
+    def reach(half: FloatArray) -> tuple[FloatArray, FloatArray]:
         if errors.weighting is not None:
             deviations = np.sqrt(np.maximum(np.diag(errors.covariance), 0.0))
             half = half + np.abs(of_mean) @ errors.weighting.hidden_by_cap(deviations)
-        return np.where(known, _reach(errors, scaled, value, of_mean, of_covariance, half), np.nan)
+        result = np.where(known, _reach(errors, scaled, value, of_mean, of_covariance, half), np.nan)
+        return result, np.divide(result, half, out=np.ones(size), where=half > 0.0)
 
     return estimates_of_errors(
         names,
@@ -371,18 +373,19 @@ def estimates_of_errors(
     level: float,
     degrees: float,
     link: Link = "identity",
-    reach: Callable[[FloatArray], FloatArray] = np.asarray,
+    reach: Callable[[FloatArray], tuple[FloatArray, FloatArray]] = lambda half: (half, np.ones_like(half)),
     *,
     features: tuple[str, ...],
     what: str = "estimates",
     warning: str = "",
 ) -> Estimates:
     """Return the estimates of numbers on the scale of a link, by their variances."""
+    # `reach` returns half-widths that allow for a bend, and how much wider that makes them: errors grow alike
     scale, least = SCALES[link], error_rate(level)
     with np.errstate(all="ignore"):
         total = np.sqrt(of_noise + of_rows)
-        half = reach(deviations_for(level, law, of_noise, of_rows, degrees) * total)
-        alone = deviations_for(level, law, of_noise, np.zeros_like(of_noise)) * np.sqrt(of_noise)
+        half, wider = reach(deviations_for(level, law, of_noise, of_rows, degrees) * total)
+        alone = wider * deviations_for(level, law, of_noise, np.zeros_like(of_noise)) * np.sqrt(of_noise)
         known = np.isfinite(value) & np.isfinite(half)
         apart = np.abs(value - scale.of(np.asarray(scale.nothing)))
         far = np.divide(apart, total, out=np.where(apart > 0.0, np.inf, 0.0), where=total > 0.0)
@@ -396,7 +399,7 @@ def estimates_of_errors(
             for width in (half, alone)
             for sign in (-1, 1)
         ]
-        parts = [np.where(known, np.sqrt(part) / slope, np.nan) for part in (of_noise, of_rows)]
+        parts = [np.where(known, wider * np.sqrt(part) / slope, np.nan) for part in (of_noise, of_rows)]
     if law is None:
         ends, p_value = [np.full(len(value), np.nan)] * 4, np.full(len(value), np.nan)
     return Estimates(
@@ -432,12 +435,14 @@ def _reach(
     """
     spread, unit = np.diag(errors.covariance), errors.moments.unit[errors.features]
     cells = errors.moments.cell_variances(errors.features) * np.outer(unit, unit) ** 2 / errors.moments.n_rows**2
-    cells = np.nan_to_num(cells) + (np.outer(spread, spread) + errors.covariance**2) / errors.moments.independent_rows
-    of_means = np.diag(cells) / np.maximum(spread, 1e-300)
+    cells, rows = np.nan_to_num(cells), errors.moments.independent_rows
+    of_means = np.diag(np.diag(cells) / np.maximum(spread, 1e-300)) + errors._spread / rows
     result = half.copy()
     for index in range(len(value)):
-        mean, covariance = of_mean[index] * of_means, of_covariance[index] * cells
-        along = float(of_mean[index] @ mean + np.sum(of_covariance[index] * covariance))
+        weights = of_covariance[index]
+        mean, covariance = of_means @ of_mean[index], weights * cells
+        covariance = covariance + 2.0 * errors._spread @ weights @ errors._spread / rows
+        along = float(of_mean[index] @ mean + np.sum(weights * covariance))
         if along <= 0.0 or not half[index] > 0.0:
             continue
 
