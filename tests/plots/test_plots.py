@@ -49,7 +49,7 @@ REFUSED = {
         if "steps" not in picture
     },
     **{(kind, "groups"): NO_GROUPS for kind in ("unit ball", "coinpress")},
-    **{(kind, "steps"): ONE_STEP for kind in ("moments", "second moment", "no count", "unit ball", "naive mean")},
+    **{(kind, "steps"): ONE_STEP for kind in KINDS if kind not in ("coinpress", "mean", "pooled")},
     ("pooled", "steps"): Said("cannot plot steps: a pooled release was made by several"),
 }
 

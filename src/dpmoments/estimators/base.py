@@ -216,6 +216,7 @@ _PENALTY = (
     "it sets alpha=0.01, which is little in scikit-learn's units and much in those of the unit ball; with alpha='auto' the same "
     "data give the score it asks for"
 )
+_LABELS = "its labels are floating-point numbers: only their cells would tell that they are whole, and no cell decides"
 _CLASSES = "it fits one instance to several lists of classes, and classes must be public: rows of others are dropped"
 
 
@@ -225,6 +226,7 @@ _REASONS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         _EMPTY_TABLE: (_EMPTY, ("DPCovariance", "DPPCA", "DPRidge", "DPLinearDiscriminant")),
         "check_regressors_train": (_PENALTY, ("DPRidge",)),
+        "check_estimators_nan_inf": (_LABELS, ("DPLinearDiscriminant",)),
         "check_classifiers_classes": (_CLASSES, ("DPLinearDiscriminant",)),
         "check_classifiers_train": (_CLASSES, ("DPLinearDiscriminant",)),
         "check_fit_idempotent": (_NOISE, ("DPPCA", "DPRidge", "DPLinearDiscriminant")),
