@@ -9,7 +9,7 @@ them when a column is measured in other units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -155,13 +155,19 @@ def numbers_of_ridge(answer: Any) -> Numbers:
     return {"intercept": answer.intercept} | by_name("coefficient", answer.features, answer.coefficients)
 
 
-def ridge_of_table(features: tuple[str, ...], alpha: float = 0.0, intercept: bool | None = None) -> Any:
-    """scikit-learn's, on rows encoded as the release encodes them, where the penalty is stated, and carried back by hand."""
+def ridge_of_table(
+    features: tuple[str, ...], alpha: float = 0.0, intercept: bool | None = None, reference: Sequence[str] = ()
+) -> Any:
+    """scikit-learn's, on rows encoded as the release encodes them, where the penalty is stated, and carried back by hand.
+
+    All levels are penalized beside a constant, and printed as differences from the reference.
+    """
 
     def fit(values: np.ndarray, mean: bool) -> Numbers:
         with_intercept = mean if intercept is None else intercept
         encoding = public_schema().encoding(mean=mean)
-        chosen, target = [FEATURES.index(name) for name in features], FEATURES.index("income")
+        penalized = (*features, *(reference if with_intercept else ()))
+        chosen, target = [FEATURES.index(name) for name in penalized], FEATURES.index("income")
         offset = encoding.offset if with_intercept else np.zeros(len(FEATURES))
         rows = (values - offset) / encoding.scale
         model = Ridge(2 * alpha * len(rows), fit_intercept=with_intercept) if alpha else LinearRegression(
@@ -169,8 +175,10 @@ def ridge_of_table(features: tuple[str, ...], alpha: float = 0.0, intercept: boo
         )  # fmt: skip
         model.fit(rows[:, chosen], rows[:, target])
         coefficients = model.coef_ * encoding.scale[target] / encoding.scale[chosen]
+        if len(penalized) > len(features):
+            coefficients -= coefficients[-1] * np.array(["=" in name for name in penalized])
         constant = values[:, target].mean() - coefficients @ values[:, chosen].mean(axis=0) if with_intercept else 0.0
-        return {"intercept": constant} | by_name("coefficient", features, coefficients)
+        return {"intercept": constant} | by_name("coefficient", features, coefficients[: len(features)])
 
     return fit
 
@@ -364,7 +372,9 @@ def ridge_case(id_: str, fitted: tuple[str, ...], **options: Any) -> AnalysisCas
         command=regression_command(options),
         labels="features",
         numbers=numbers_of_ridge,
-        reference=ridge_of_table(fitted, options.get("alpha", 0.0), options.get("intercept")),
+        reference=ridge_of_table(
+            fitted, options.get("alpha", 0.0), options.get("intercept"), options.get("reference", ())
+        ),
         in_units=ridge_in_units,
         other_units=("rescaled",) if options.get("intercept") is False else tuple(OTHER_UNITS),
         answers_without_a_mean=not options.get("intercept"),

@@ -51,11 +51,10 @@ def two_stages_of_table(values: np.ndarray) -> Numbers:
     residual = column(values, "income") - regressors @ solution
     errors = np.sqrt(np.mean(residual**2) * np.diag(np.linalg.inv(predicted.T @ predicted)))
     names = ("(intercept)", "employed", "age")
-    return by_name("value", names, solution) | by_name("error", names, errors)
+    return by_name("value", names, solution) | by_name("error", names[1:], errors[1:])
 
 
 def two_stages_in_units(numbers: Numbers, units: Units) -> Numbers:
-    """Slopes and their errors; the intercept is left out of what must follow a shift."""
     factor, shift = units.of("income")
     own, moved = units.of("age")
     slope = factor / own
@@ -64,15 +63,14 @@ def two_stages_in_units(numbers: Numbers, units: Units) -> Numbers:
         for key, value in numbers.items()
     }
     found["value[(intercept)]"] += shift - found["value[age]"] * moved
-    if moved:  # far from 0 a constant has another error
-        found["error[(intercept)]"] = np.nan
     return found
 
 
 def numbers_of_two_stages(answer: Any) -> Numbers:
-    errors = answer.std_errors.to_numpy().copy()
-    values = by_name("value", answer.estimates.names, answer.estimates.value)
-    return values | by_name("error", answer.estimates.names, errors) | places(answer.feature_names)
+    """Errors of slopes alone: far from 0 a constant has another."""
+    names, errors = answer.estimates.names, answer.std_errors.to_numpy()
+    values = by_name("value", names, answer.estimates.value)
+    return values | by_name("error", names[1:], errors[1:]) | places(answer.feature_names)
 
 
 def ratios_of_table(values: np.ndarray) -> Numbers:
@@ -222,6 +220,7 @@ ESTIMATES = [
         gap_of_table,
         ("age", "income", "employed", "employed:age"),
         in_units=gap_in_units,
+        other_units=("rescaled",),  # a product of a shifted column is another feature
         products=PRODUCTS,
     ),
     *(
