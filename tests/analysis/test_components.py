@@ -44,6 +44,11 @@ def test_components_are_orthonormal_under_noise() -> None:
     assert "component 1" in found.summary()
 
 
+def test_components_say_what_they_are_about() -> None:
+    for mean, about in ((True, "about the released mean,"), (False, "about zero (no mean was released),")):
+        assert about in released(mean=mean, neighbors="replace_one").pca().heading[0]
+
+
 def test_impossible_numbers_of_components() -> None:
     release = released()
     for k in (0, 4, 1.5, True):

@@ -200,6 +200,12 @@ def test_an_inverted_contrast_ends_where_the_test_rejects() -> None:
         assert line.t_test(f"{text} = {found.effect[0]:.15g}").pvalues[0] > 0.5
 
 
+def test_the_sampling_part_of_an_inverted_interval_is_about_that_of_the_rows_alone() -> None:
+    line = noisy()
+    assert line.sampling_errors == pytest.approx(1.0 / math.sqrt(1_000), rel=0.2)
+    np.testing.assert_allclose(np.hypot(line.privacy_errors, line.sampling_errors), line.standard_errors)
+
+
 def test_the_joint_test_of_all_slopes_is_that_of_the_fit() -> None:
     line = noisy()
     assert line.wald_test("a, b").pvalues[0] == line.p_value_of_fit

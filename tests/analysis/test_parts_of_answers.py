@@ -503,7 +503,9 @@ def test_frames_are_read_by_name_and_arrays_by_place() -> None:
     with refused("the frame has more than one column named", names=("x",)):
         frames.named_values(schema, doubled, ["x"])
     twice_elsewhere = pd.DataFrame([[1.0, 2.0, 3.0]], columns=["x", "y", "y"])
-    assert frames.named_values(schema, twice_elsewhere, ["x"]).tolist() == [[1.0]]
+    arrow_twice = pa.table([[1.0], [2.0], [3.0]], names=["x", "y", "y"])
+    for frame_twice in (twice_elsewhere, arrow_twice):
+        assert frames.named_values(schema, frame_twice, ["x"]).tolist() == [[1.0]]
     coordinates = dpm.Schema.unit_ball(2)
     np.testing.assert_array_equal(frames.feature_values(coordinates, np.array([[1, 2]]), [1]), [[1.0, 2.0]])
     with refused("an array has no column names, and rows are read by name", TypeError):

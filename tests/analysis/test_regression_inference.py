@@ -75,13 +75,14 @@ def drawn_equations(seed: int, law: NoiseLaw = LAW, features: float = 1.0) -> No
     return NormalEquations(noisy, float(noisy[0, 0]), True, law, np.eye(K + 2))
 
 
-def noisy_fit(seed: int, rho: float = 20.0) -> FittedLine:
+def noisy_fit(seed: int, rho: float = 20.0, features: float = 9.0, target: float = 9.0) -> FittedLine:
     """Noise that hides features from each other: at half of the seeds and coefficients nothing is bounded."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(0, 1, (1_000, 4)) @ np.array(
         [[1, 0.8, 0.5, 0.2], [0, 0.6, 0.3, 0.4], [0, 0, 0.8, 0], [0, 0, 0, 0.7]]
     )
-    schema = dpm.Schema(*(dpm.Numeric(name, -9, 9) for name in "abcy"))
+    numbers = (dpm.Numeric(name, -features, features) for name in "abc")
+    schema = dpm.Schema(*numbers, dpm.Numeric("y", -target, target))
     return drawn(noisy_template(schema, rho), rows, rng).ols("y")
 
 
@@ -141,6 +142,14 @@ def test_one_direction_shows_that_coefficients_are_unbounded_as_their_own_search
             assert (equations.search.at_infinity(place, limit) <= limit) == (alone <= limit)
 
 
+def test_an_interval_that_reaches_into_another_valley_ends_where_the_test_rejects() -> None:
+    line = noisy_fit(6, 2.0, features=40.0, target=4.0)
+    assert np.isfinite(line.conf_int(0.6)).all(axis=None)
+    for name, ends in line.conf_int(0.6).iterrows():
+        for end in ends:
+            assert line.wald_test(f"{name} = {end:.15g}").pvalues[0] == pytest.approx(0.4, rel=1e-4)
+
+
 # What is asked for --------------------------------------------------------------------------------------------------------
 
 
@@ -196,6 +205,8 @@ def test_terms_of_a_formula_are_other_coordinates_of_the_same_fit() -> None:
     halves = exact().ols("I(income/2) ~ age")
     assert halves.params["age"] == pytest.approx(exact().ols("income ~ age").params["age"] / 2.0)
     assert exact().ols("region[north] ~ .").features[:1] == ("age",)
+    smokers, others = (exact().ols(f"income ~ {term}").params for term in ("smoker", "I(smoker == False)"))
+    assert others.iloc[0] == pytest.approx(smokers.sum())
 
 
 def test_a_term_of_columns_that_are_missing_in_different_rows_is_refused() -> None:
@@ -209,6 +220,14 @@ def test_a_term_of_columns_that_are_missing_in_different_rows_is_refused() -> No
         release.ols("y ~ I(x + z)")
 
 
+def test_a_product_of_two_columns_of_levels_is_to_be_a_column_of_pairs() -> None:
+    schema = dpm.Schema(dpm.Categorical("g", ["a", "b"]), dpm.Categorical("h", ["c", "d"]), dpm.Numeric("y", 0, 1))
+    table = pd.DataFrame({"g": ["a", "b"] * 50, "h": ["c"] * 50 + ["d"] * 50, "y": np.linspace(0, 1, 100)})
+    with refused("the product of 'g' and 'h' was not released") as caught:
+        dpm.release(table, schema, **UNLIMITED).ols("y ~ g:h")
+    assert str(caught.value).endswith("as a column of its own with a level for each pair of levels")
+
+
 def test_levels_of_few_rows_are_counted_with_the_reference() -> None:
     rng = np.random.default_rng(0)
     levels = ["a", "b", "rare"]
@@ -220,6 +239,9 @@ def test_levels_of_few_rows_are_counted_with_the_reference() -> None:
     assert "merged into the reference level (rare, noise hides them): group=rare" in fit.summary()
     assert fit.identified
     assert dpm.release(table, schema, **UNLIMITED).ols("y", ["group"]).too_few == ()
+    table["group"] = np.array(levels)[rng.choice(3, 4_000, p=[0.997, 0.002, 0.001])]
+    all_lost = dpm.release(table, schema, epsilon=1.0, insecure_seed=0).ols("y", ["group"])
+    assert (all_lost.features, all_lost.too_few) == (("group=b",), ("group=rare",))
 
 
 # The answer ---------------------------------------------------------------------------------------------------------------
@@ -429,6 +451,16 @@ def test_answers_without_products_quote_what_was_measured() -> None:
         quoted = said.partition(": ")[2]
         assert quoted
         assert f"In short, {quoted} " in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("square", ["age", "income"])
+def test_correlations_of_which_one_square_was_not_released_assume_normal_rows(square: str) -> None:
+    numbers = dpm.Numeric("age", 0, 100), dpm.Numeric("income", 0, 200)
+    schema = dpm.Schema(*numbers, dpm.Power(square, 2), dpm.Product("age", "income"))
+    found = dpm.release(people(), schema, **UNLIMITED).correlations(["age", "income"])
+    assert "assumes normal rows" in found.summary()
+    plain = exact().correlations(["age", "income"])
+    np.testing.assert_allclose(found.sampling_noise, plain.sampling_noise, rtol=1e-5)
 
 
 def test_residuals_that_are_zero_in_a_group_make_no_combination_of_coefficients_certain() -> None:
