@@ -192,7 +192,7 @@ def joined_moments(
             # either value of a Boolean is shortened by its own length, and by what the other columns add
             ends = (np.array([[-1.0], [1.0]]) * ones - lattice.center) * lattice.scale
             others = held.trace() - held.diagonal()
-            shortened = ends * np.minimum(np.sqrt(square / (ends**2 + others)), 1.0)
+            shortened = ends * np.sqrt(square / np.maximum(ends**2 + others, square))
             of_two = np.array(of.of_two_values)
             apart = np.where(of_two, (ends[1] - ends[0]) / (shortened[1] - shortened[0]), 1.0)
             # one that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
