@@ -123,9 +123,16 @@ def test_a_table_of_three_columns_needs_counts() -> None:
     assert found.best == "release_counts(…)"
 
 
-@pytest.mark.long
-def test_columns_of_present_values_have_their_means_from_a_release() -> None:
-    schema = dpm.Schema(dpm.Numeric("age", 0, 100, missing="available"), dpm.Boolean("smoker"))
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (dpm.Numeric("age", 0, 100, missing="available"), dpm.Boolean("smoker")),
+        (dpm.Numeric("age", 0, 100), dpm.Boolean("smoker"), dpm.SamplingWeight("weight", 10)),
+    ],
+    ids=["present values", "weights"],
+)
+def test_what_release_mean_refuses_has_its_means_from_a_release(columns: Any) -> None:
+    schema = dpm.Schema(*columns)
     (found,) = dpm.forecast(schema, n_rows=N_ROWS, epsilon=1.0).ways(means=True).ways
     assert 0.0 < found.one_release < 1.0
     assert math.isnan(found.own_release)

@@ -175,9 +175,9 @@ def _root_mean_square(values: FloatArray) -> float:
 
 def _of_means(setting: ReleasePlan, budget: PrivacyBudget) -> float:
     """Return the RMS error of the means of ``release_mean``, in typical standard deviations."""
-    # NaN for columns with `missing="available"`, which it refuses: every column would need a count of its own.
+    # NaN for what it refuses: sampling weights, and `missing="available"`, where every column would need its own count.
     schema, neighbors = setting.typical.schema, setting.request.neighbors
-    if schema.has_available:
+    if schema.has_available or schema.sampling_weight is not None:
         return math.nan
     shape = MomentShape.of(schema, mean=True, n_rows=setting.n_rows if neighbors.table_size_is_public else None)
     plan = automatic_mean(schema, budget).plan_for(shape, replace(setting.request, budget=budget))
