@@ -155,11 +155,6 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(content: bytes) -> str:
-    """Decode text; bytes that are no UTF-8 make it unreadable, alone."""
-    return content.decode(errors="surrogateescape")
-
-
 _USUAL = (
     ("BOOL", "bool"),
     ("INT", "int64"),
@@ -183,7 +178,8 @@ class _SqliteSession(DatabaseSession):
             f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
         )
         super().__init__(connection.close)
-        connection.text_factory = _text
+        # Bytes that are no UTF-8 make a text unreadable, alone.
+        connection.text_factory = lambda content: content.decode(errors="surrogateescape")
         connection.execute("BEGIN")
         # A view is one SELECT, and has the types that its columns were declared with.
         connection.execute(f"CREATE TEMP VIEW dpmoments_query AS {query.query}")
