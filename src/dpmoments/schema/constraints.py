@@ -12,7 +12,7 @@ import numpy as np
 
 from dpmoments.base.errors import InputValueError, listed, meant, shown
 from dpmoments.base.values import FloatArray
-from dpmoments.schema.columns import OTHER, Boolean, Categorical, Column, NameColumn
+from dpmoments.schema.columns import OTHER, Boolean, Categorical, NameColumn
 from dpmoments.schema.derived import DerivedColumn
 from dpmoments.schema.encoding import may_be_shortened
 from dpmoments.schema.schema import Schema
@@ -115,36 +115,20 @@ class Constraints:
 Level = str | int | bool
 
 
-def unknown_grouping_column(by: object, columns: Sequence[str]) -> InputValueError:
-    """Return the error of a name that is not a column, where only ``columns`` have levels."""
-    name = by if isinstance(by, str) else shown(by)
-    return InputValueError(
-        f"'{name}' is not a column of the schema.{meant(name, columns, f'Groups are {_groups_of(columns)}.')}"
-    )
-
-
-def not_a_grouping_column(column: Column | DerivedColumn, columns: Sequence[str]) -> InputValueError:
-    """Return the error of a column without levels, where only ``columns`` have some."""
-    return InputValueError(
-        f"'{column.name}' is {column.kind}. Groups are {_groups_of(columns)}. Bands of numbers must be made before the "
-        "release."
-    )
-
-
-def _groups_of(columns: Sequence[str]) -> str:
-    if not columns:
-        return "levels of a column, and the schema has no such column"
-    return f"the levels of a categorical or Boolean column: {listed(columns)}"
-
-
 def grouping_column(schema: Schema, by: str) -> Categorical | Boolean:
     """Return the column that divides the rows into groups."""
     grouping = next((column for column in schema.columns if column.name == by), None)
     divides = [column.name for column in schema.columns if isinstance(column, Categorical | Boolean)]
+    groups = "Groups are levels of a column, and the schema has no such column."
+    if divides:
+        groups = f"Groups are the levels of a categorical or Boolean column: {listed(divides)}."
     if grouping is None:
-        raise unknown_grouping_column(by, divides)
+        name = by if isinstance(by, str) else shown(by)
+        raise InputValueError(f"'{name}' is not a column of the schema.{meant(name, divides, groups)}")
     if not isinstance(grouping, Categorical | Boolean):
-        raise not_a_grouping_column(grouping, divides)
+        raise InputValueError(
+            f"'{grouping.name}' is {grouping.kind}. {groups} Bands of numbers must be made before the release."
+        )
     return grouping
 
 
