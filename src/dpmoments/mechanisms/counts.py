@@ -43,10 +43,7 @@ class CountsPlan(CalibratedPlan[NoisyCounts]):
     whole: PrivacyBudget
 
     arithmetic: ClassVar[Arithmetic] = Arithmetic.EXACT_LATTICE
-
-    @property
-    def passes(self) -> int:
-        return 1
+    passes = 1
 
     @property
     def noise(self) -> tuple[CountNoise, ...]:

@@ -328,9 +328,7 @@ class MarginalSummary(_OfFeatures[MarginalSums]):
 
     bits: int
 
-    @property
-    def is_weighted(self) -> bool:
-        return True
+    is_weighted = True
 
     @property
     def _step(self) -> int:

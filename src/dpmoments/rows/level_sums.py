@@ -291,10 +291,7 @@ class LevelSumsSummary(Summary["RunningLevelSums", LevelSums]):
     moved: MovedNumbers | None = None  # what becomes of numbers before they are summed
 
     takes_levels: ClassVar[bool] = True
-
-    @property
-    def is_weighted(self) -> bool:
-        return True
+    is_weighted = True
 
     @cached_property
     def numbers_alone(self) -> MomentSummary | None:
