@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn
@@ -343,13 +344,7 @@ class Ledger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Open the same file in another process, where it must still be this ledger."""
-        return Ledger._opened_again, (str(self._file.path), self._file.timeout, self._seen)
-
-    @classmethod
-    def _opened_again(cls, path: str, timeout: float, seen: LedgerEntry | None) -> Ledger:
-        ledger = cls(path, timeout=timeout)
-        ledger._seen = seen
-        return ledger
+        return partial(Ledger, timeout=self._file.timeout), (str(self._file.path),), {"_seen": self._seen}
 
     @contextmanager
     def _reading(self) -> Iterator[Accounts]:
