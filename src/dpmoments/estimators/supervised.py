@@ -112,7 +112,7 @@ def column_of(y: Any, *, of: Any) -> Any:
     return declared
 
 
-def class_column(name: str, classes: object) -> Column:
+def class_column(name: str, classes: Any) -> Column:
     """Return the column of the listed classes."""
     if classes is None:
         raise InputValueError(
@@ -121,21 +121,16 @@ def class_column(name: str, classes: object) -> Column:
         )
     if isinstance(classes, str | bytes | Mapping):
         raise InputValueError(f"classes={shown(classes)} is not a list: give classes=[…]")
-    levels = _listed(classes)
+    listed = classes if isinstance(classes, list | tuple) or not hasattr(classes, "__array__") else np.asarray(classes)
+    if not hasattr(listed, "__iter__") or np.ndim(listed) > 1:
+        listed = [classes]
+    levels = [level.item() if isinstance(level, np.generic) else level for level in listed]
     flags = [isinstance(level, bool) for level in levels]
     if not all(isinstance(level, str | Integral) for level in levels) or (any(flags) and not all(flags)):
         raise InputValueError(
             f"Unknown label type: classes={shown(classes)} must be a list of texts, whole numbers, or true and false"
         )
     return Boolean(name) if levels and all(flags) else Categorical(name, tuple(levels))
-
-
-def _listed(classes: Any) -> list[Any]:
-    """Convert public levels to a list, NumPy types to Python's."""
-    listed = classes if isinstance(classes, list | tuple) or not hasattr(classes, "__array__") else np.asarray(classes)
-    if not hasattr(listed, "__iter__") or np.ndim(listed) > 1:
-        return [classes]
-    return [level.item() if isinstance(level, np.generic) else level for level in listed]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
