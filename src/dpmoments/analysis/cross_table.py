@@ -701,9 +701,3 @@ class CountTable(Answer):
 def _named(column: str, levels: Sequence[Level]) -> tuple[str, ...]:
     """Return the names of levels as cross tables of moments have them."""
     return tuple(f"{column}={str(level).lower() if isinstance(level, bool) else level}" for level in levels)
-
-
-def best_margin(tables: Sequence[CountTable], by: Sequence[str]) -> CountTable | None:
-    """Return the table or margin of these columns with the least noise; None without one."""
-    margins = [table.margin(*by) for table in tables if set(by) <= set(table.by)]
-    return min(margins, key=lambda table: table.standard_error, default=None)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
-from dpmoments.analysis.cross_table import CountTable, CrossTable, best_margin
+from dpmoments.analysis.cross_table import CountTable, CrossTable
 from dpmoments.analysis.description import card
 from dpmoments.analysis.released import Release, dependent_rows
 from dpmoments.base.documents import DocumentKind
@@ -145,7 +145,8 @@ class CountsRelease(Release, Disclosed):
         confidence_level(level)
         if not by and len(self.tables) > 1:
             raise InputValueError(f"name the columns of one table: {self._listed}")
-        table = self.tables[0] if not by else best_margin(self.tables, by)
+        margins = [each.margin(*by) if by else each for each in self.tables if set(by) <= set(each.by)]
+        table = min(margins, key=lambda margin: margin.standard_error, default=None)
         if table is None:
             raise InputValueError(
                 f"no table of this release has the columns {', '.join(map(shown, by))}: it has {self._listed}"
