@@ -12,9 +12,7 @@ from dpmoments.analysis.contrasts import INTERCEPT, INTERCEPTS
 class Coefficients(pd.Series):
     """Series whose constant also has the names of other programs, such as ``Intercept``."""
 
-    @property
-    def _constructor(self) -> type[pd.Series]:
-        return pd.Series
+    _constructor = pd.Series
 
     def __getitem__(self, key: Any) -> Any:
         """Return a coefficient by name."""
