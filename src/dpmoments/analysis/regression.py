@@ -552,11 +552,8 @@ def _spectrum(release: Moments, features: list[int], target: int, intercept: boo
 
 
 def _cell_variance(release: Moments, raw_release: Moments, intercept: bool, sizes: FloatArray) -> float:
-    """Return v, the noise variance of an off-diagonal entry per row.
-
-    Features are in units of these sizes.
-    """
-    # The mean's is spread over all entries.
+    """Return v, the noise variance of an off-diagonal entry per row."""
+    # Features are in units of these sizes. The noise of the mean is spread over all entries.
     noise, n_rows = exact_law(release.noise), release.sample_size
     assert noise is not None
     if release.noisy_sum is not None:

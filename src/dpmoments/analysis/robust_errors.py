@@ -49,10 +49,9 @@ def moments_with_constant(release: Moments) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Combinations:
-    """Products of two features as combinations of released features.
+    """Products of two features as combinations of released features."""
 
-    These are w, the constant and features about the release's center; factors are in encoded units about ``zero``.
-    """
+    # These are w, the constant and features about the release's center; factors are in encoded units about `zero`.
 
     release: Moments
     products: Products

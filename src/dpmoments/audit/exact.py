@@ -230,10 +230,8 @@ def bingham_epsilon(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
 
 
 def _bingham_rho(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Return the smallest ρ of ρ-zCDP between Bingham densities of two matrices.
-
-    In either order. sup_α D_α/α, with D_α = (log Z(αM₁ + (1 − α)M₂) − α log Z(M₁) + (α − 1) log Z(M₂))/(α − 1).
-    """
+    """Return the smallest ρ of ρ-zCDP between Bingham densities of two matrices."""
+    # In either order. sup_α D_α/α, with D_α = (log Z(αM₁ + (1 − α)M₂) − α log Z(M₁) + (α − 1) log Z(M₂))/(α − 1).
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     largest = 0.0
     for one, other in ((ours, theirs), (theirs, ours)):

@@ -340,10 +340,8 @@ class AdditiveModel(WithOwnCount):
 
 
 def _blocks(sizes: FloatArray) -> Iterator[slice]:
-    """Yield the complete blocks, in order.
-
-    Raise ValueError unless each feature of a block has its size.
-    """
+    """Yield the complete blocks, in order."""
+    # Raise ValueError unless each feature of a block has its size.
     start = 0
     while start < len(sizes):
         stop = start + max(sizes[start], 1.0)
@@ -679,13 +677,9 @@ class MeanModel(Record):
 
 
 def _laplace_half_width(level: float, larger: float, smaller: float) -> float:
-    """Return the t with P(|X + Y| ≤ t) = ``level``, in units of ``larger``.
-
-    X and Y are independent Laplace of these SDs.
-
-    For scales a > b, P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²), and (1 + t/(2a))e^{−t/a} for a = b. Both are below
-    2e^{−t/(2a)}, which bounds the search.
-    """
+    """Return the t with P(|X + Y| ≤ t) = ``level``, in units of ``larger``."""
+    # X and Y are independent Laplace of these SDs. For scales a > b, P(|X + Y| > t) = (a²e^{−t/a} − b²e^{−t/b})/(a² − b²), and
+    # (1 + t/(2a))e^{−t/a} for a = b. Both are below 2e^{−t/(2a)}, which bounds the search.
     left = 1.0 - level
     ratio = smaller / larger if larger > 0.0 else 0.0
     if ratio == 0.0:

@@ -224,10 +224,8 @@ def _independent(
 
 
 def _shrunk(raw: FloatArray, count: float, noise: FloatArray, law: NoiseLaw, features: _Features) -> FloatArray:
-    """Return posterior means of the covariances of two columns.
-
-    Covariances of two singles are joined with the spectral repair.
-    """
+    """Return posterior means of the covariances of two columns."""
+    # Covariances of two singles are joined with the spectral repair.
     kind, variances, single = features.kind, np.maximum(np.diag(raw), 0.0), features.kind != _LEVEL
     i, j = np.nonzero(np.triu(features.column[:, None] != features.column, 1))
     result, entries, scales, kinds = raw.copy(), raw[i, j], np.sqrt(variances[i] * variances[j]), kind[i] * kind[j]
@@ -248,10 +246,8 @@ def _shrunk(raw: FloatArray, count: float, noise: FloatArray, law: NoiseLaw, fea
 
 
 def _spectral(covariance: FloatArray, count: float, law: NoiseLaw, features: _Features) -> FloatArray:
-    """Return the covariance after the spectral repair, in coordinates of equal noise.
-
-    These are singles, and contrasts of levels.
-    """
+    """Return the covariance after the spectral repair, in coordinates of equal noise."""
+    # These are singles, and contrasts of levels.
     rows = [np.eye(len(covariance))[features.kind != _LEVEL]]
     for block in features.blocks:
         j, k = np.arange(1.0, len(block))[:, None], len(block)

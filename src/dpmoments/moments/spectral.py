@@ -148,10 +148,8 @@ def _stieltjes_transform(eigenvalues: FloatArray, bandwidth: float) -> npt.NDArr
 
 
 def _ascending(values: FloatArray) -> FloatArray:
-    """Return the nearest ascending values in squares.
-
-    At k the largest, over i ≤ k, of the least mean from i to some j ≥ k.
-    """
+    """Return the nearest ascending values in squares."""
+    # At k the largest, over i ≤ k, of the least mean from i to some j ≥ k.
     sums, places = np.append(0.0, np.cumsum(values)), np.arange(len(values))
     sizes = places[None, :] - places[:, None] + 1.0
     means = np.where(sizes > 0.0, (sums[None, 1:] - sums[:-1, None]) / np.maximum(sizes, 1.0), math.inf)

@@ -328,11 +328,9 @@ def columns_section(release: MomentRelease, prefix: str, level: float) -> Sectio
 def _of_columns(
     section: Section, release: Any, cells: Mapping[str, tuple[str, str]], numbers: Sequence[FloatArray], level: float
 ) -> Section:
-    """Return the section with a table of numbers, and charts of shares.
-
-    ``cells`` hold mean and standard deviation of features as printed, ``numbers`` the means, their noise, and the ends of
-    intervals.
-    """
+    """Return the section with a table of numbers, and charts of shares."""
+    # `cells` hold mean and standard deviation of features as printed, `numbers` the means, their noise, and the ends of
+    # intervals.
     labels, place = labels_of(release), {name: index for index, name in enumerate(release.feature_names)}
     means, noise, lower, upper = numbers
     rows, charts, folded = [], [], []

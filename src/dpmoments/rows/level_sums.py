@@ -223,12 +223,10 @@ _MAX_ROWS = 1 << 38
 def _longest_row(
     schema: Schema, layout: LevelLayout, lattice: Lattice, moved: MovedNumbers | None = None
 ) -> int | None:
-    """Return the max Σz² of an encoded row on a lattice, over all possible values.
-
-    None if a column is unbounded. A number is largest at an end of its bounds, since every step to its lattice value is
-    monotone. At most one feature of a categorical column, and of its product with a number, is not 0. Moved features
-    are within their ball.
-    """
+    """Return the max Σz² of an encoded row on a lattice, over all possible values."""
+    # None if a column is unbounded. A number is largest at an end of its bounds, since every step to its lattice value is
+    # monotone. At most one feature of a categorical column, and of its product with a number, is not 0. Moved features are
+    # within their ball.
     if not all(column.is_bounded for column in schema.columns):
         return None
     encoding, units = layout.encoding, lattice.units_per_one
