@@ -189,6 +189,7 @@ def test_isotropic_noise_has_its_density(d: int) -> None:
         assert stats.ks_2samp(svec[:, -1] / math.sqrt(2.0), plain[:, -1]).pvalue < LIMIT
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(("d", "rate"), [(0, 1.0), (2, 0.0), (2, -1.0), (2, math.inf), (2, math.nan)])
 def test_isotropic_noise_of_impossible_parameters_is_refused(d: int, rate: float) -> None:
     with refused("must be" if d else "must be a whole number", parameter="rate" if d else "d"):
