@@ -382,9 +382,11 @@ def test_a_tetrachoric_correlation_is_that_of_the_normals_behind() -> None:
 def test_what_users_of_statsmodels_type() -> None:
     """A level in place of alpha, one row of a frame, and names of what is left over."""
     table = rows(np.random.default_rng(4), 3_000)
-    fit = drawn(of_noise(1e9), table, None).ols("y ~ x + m")
-    with pytest.raises(TypeError, match="level="):
-        fit.conf_int(alpha=0.1)  # type: ignore[call-arg]
+    release = drawn(of_noise(1e9), table, None)
+    fit, ratios = release.ols("y ~ x + m"), release.cross_table("g", "ill")
+    for ask in (fit.conf_int, ratios.oddsratio_confint, ratios.riskratio_confint):
+        with pytest.raises(TypeError, match="level="):
+            ask(alpha=0.1)  # type: ignore[call-arg]
     frame = pd.DataFrame(table, columns=NAMES)
     assert fit.predict(frame.iloc[0]) == pytest.approx(fit.predict(frame.iloc[:1]))
     residual = frame.y - np.column_stack([np.ones(3_000), frame.x, frame.m]) @ fit.params.to_numpy()
