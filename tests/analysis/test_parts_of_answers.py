@@ -291,6 +291,15 @@ def test_an_analysis_of_variance_counts_the_groups_that_are_there() -> None:
     assert math.isnan(replace(alone, noise_model=None).anova("y", "g").p_value)
 
 
+def test_noise_makes_no_sum_of_squares_negative_and_explains_no_more_than_all() -> None:
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 3, 200).tolist()
+    rows = np.column_stack([np.eye(3)[groups], 1.0 + (np.array(groups) == 0)])
+    found = [drawn(template(GROUPED, "gaussian", rho=0.1), rows, rng).anova("y", "g") for _ in range(4)]
+    assert min(square for answer in found for square in answer.sum_of_squares) == 0.0
+    assert max(answer.eta_squared for answer in found) == 1.0
+
+
 def test_analyses_refuse_arguments_of_other_libraries_by_name() -> None:
     release = grouped([0, 1, 2] * 30, np.linspace(-1.0, 3.0, 90))
     frame = {"y": [0.5, 1.0]}
