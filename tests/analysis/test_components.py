@@ -38,6 +38,13 @@ def test_columns_that_do_not_vary_keep_their_units_and_have_no_partial_correlati
     assert found.partial_correlation().feature_names == ("a", "b", "c")
 
 
+def test_partial_correlations_of_small_deviations_are_those_within_narrow_bounds() -> None:
+    columns = dpm.Numeric("a", -5e3, 25e3), dpm.Numeric("b", -9e3, 5e3), dpm.Numeric("c", -2e3, 3e3)
+    wide = dpm.release(table(), dpm.Schema(*columns), epsilon=1e13, insecure_seed=0, repair="none")
+    found, expected = wide.partial_correlation(), released().partial_correlation()
+    np.testing.assert_allclose(found.correlation, expected.correlation, atol=1e-5)
+
+
 def test_components_are_orthonormal_under_noise() -> None:
     found = released(epsilon=0.5, repair="auto").pca(scaling="bounds")
     np.testing.assert_allclose(found.components @ found.components.T, np.eye(3), atol=1e-12)
