@@ -424,6 +424,8 @@ def test_robust_errors_without_products_are_refused_with_their_names() -> None:
     with_them = dpm.release(rows, schema.with_products(schema.names), rho=1e6, insecure_seed=0)
     assert with_them.ols("pay", ["age", "smoker"]).equations.robust
     assert not with_them.ols("pay", ["age", "smoker"], cov_type="nonrobust").equations.robust
+    plain, scaled = (with_them.ols(f"pay ~ {age} + smoker", cov_type="HC1") for age in ("age", "I(age/10)"))
+    np.testing.assert_allclose(scaled.bse, plain.bse * [1.0, 10.0, 1.0], rtol=1e-4)
 
 
 def test_products_are_added_once() -> None:
