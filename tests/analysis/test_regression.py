@@ -66,6 +66,15 @@ def test_regression_through_the_origin_of_the_tables_units() -> None:
         assert fit.intercept == 0.0
 
 
+@pytest.mark.parametrize("budget", [dict(epsilon=3.0, mechanism="matrix-laplace"), dict(rho=0.5, mechanism="gaussian")])
+def test_where_noise_is_not_known_the_penalty_is_that_of_the_usual_noise_at_the_budget(budget: dict[str, Any]) -> None:
+    rows = np.random.default_rng(3).uniform(-0.3, 0.3, (2_000, 3)) @ np.array([[1, 0, 0.5], [0, 1, 0.1], [0, 0, 0]])
+    ball = dpm.Schema.unit_ball(3)
+    release = dpm.release(rows, ball, mean=False, neighbors="replace_one", repair="none", insecure_seed=1, **budget)
+    unknown = replace(release, noise_model=None)
+    assert unknown.ridge("x2").alpha == pytest.approx(release.ridge("x2").alpha, rel=1e-4)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mechanism", ["matrix-laplace", "laplace", "gaussian"])
 @pytest.mark.parametrize("mean", [True, False])
