@@ -215,6 +215,12 @@ def test_squared_distances_are_those_of_the_release_where_directions_are_noise()
     assert model.score(rows) == -np.inf
 
 
+def test_where_no_column_varies_all_directions_are_noise() -> None:
+    with warned("directions-lost", directions=2, features=2):
+        model = DPCovariance(row_norm=1.0, epsilon=1e13, insecure_seed=0).fit(np.full((200, 2), 0.5))
+    np.testing.assert_array_equal(model.get_precision(), np.zeros((2, 2)))
+
+
 def test_about_zero_all_the_budget_is_on_the_second_moment() -> None:
     model = DPCovariance(row_norm=1.0, assume_centered=True, neighbors="replace_one", **NEARLY_NO_NOISE)
     rows = np.random.default_rng(1).normal(0.1, 0.2, (2000, 2))
