@@ -386,7 +386,7 @@ def test_what_users_of_statsmodels_type() -> None:
     fit, ratios = release.ols("y ~ x + m"), release.cross_table("g", "ill")
     for ask in (fit.conf_int, ratios.oddsratio_confint, ratios.riskratio_confint):
         with pytest.raises(TypeError, match="level="):
-            ask(alpha=0.1)  # type: ignore[call-arg]
+            ask(alpha=0.1)
     frame = pd.DataFrame(table, columns=NAMES)
     assert fit.predict(frame.iloc[0]) == pytest.approx(fit.predict(frame.iloc[:1]))
     residual = frame.y - np.column_stack([np.ones(3_000), frame.x, frame.m]) @ fit.params.to_numpy()
