@@ -370,6 +370,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert circles() == []
 
 
+@pytest.mark.long
 def test_no_packages_import_each_other_in_a_circle() -> None:
     packages: dict[str, str] = {}
     for module, source in SOURCES.items():

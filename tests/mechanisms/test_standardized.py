@@ -274,6 +274,7 @@ def rare_shares(n_rows: int = 3000, n: int = 24) -> tuple[np.ndarray, np.ndarray
     return stated, np.array([found.mean[place] for found in described]) - rows[1].mean()
 
 
+@pytest.mark.long
 def test_the_share_of_a_rare_flag_is_not_halved_by_a_ball(monkeypatch: pytest.MonkeyPatch) -> None:
     stated, errors = rare_shares()
     assert (np.abs(errors) <= 1.96 * stated).mean() > 0.9

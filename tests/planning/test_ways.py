@@ -123,6 +123,7 @@ def test_a_table_of_three_columns_needs_counts() -> None:
     assert found.best == "release_counts(…)"
 
 
+@pytest.mark.long(sets=None)
 @pytest.mark.parametrize(
     "columns",
     [

@@ -16,6 +16,7 @@ def test_the_tables_are_current(name: str) -> None:
     assert written.splitlines() == list(COMPUTED[name]()), "run python -m benchmarks.practice.choose_a_budget"
 
 
+@pytest.mark.long
 def test_what_a_delta_buys_is_what_a_forecast_says() -> None:
     for columns, words in ((5, "are {:.2g} and {:.2g}, for twenty"), (20, "for twenty columns {:.2g} and {:.2g}.")):
         pure = forecast_errors(10_000, columns, "matrix-laplace", epsilon=1.0)[1]
