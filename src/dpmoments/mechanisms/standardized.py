@@ -205,7 +205,7 @@ def joined_moments(
             covariance[:m] *= apart[:, None]
             covariance[:, :m] *= apart
             held *= np.outer(apart, apart)
-            difference, spread = plain - held.diagonal(), np.hypot(rough.variance_noise / unit**2, noise * apart**2)
+            difference = plain - held.diagonal()
             share = held.diagonal() / held.trace()
             farthest = ((ones + np.abs(lattice.center)) * lattice.scale) ** 2
             farthest /= farthest.sum()
