@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,15 @@ MISSING = dpm.Schema(
     dpm.Numeric("b", -5, 5, "available", fill=0),
 )
 
+ITEMS = dpm.Schema(
+    *(dpm.Numeric(name, -6, 6) for name in ("x", "m", "z", "y")),
+    *(dpm.Numeric(f"item{i}", 1, 7) for i in range(4)),
+    dpm.Boolean("exposed"),
+    dpm.Boolean("ill"),
+    dpm.Categorical("kind", ["x", "y", "z"]),
+    *(dpm.Product("exposed", name) for name in ("x", "m", "y")),
+)
+
 
 def rows_of_people(n: int = 3_000) -> np.ndarray:
     rng = np.random.default_rng(3)
@@ -101,6 +110,19 @@ def rows_of_numbers(n: int = 1_500) -> np.ndarray:
     x, flag = rng.normal(0.5, 1.0, n).clip(-4, 4), rng.random(n) < 0.4
     y = (1 + 0.8 * x - flag + (0.3 + 0.6 * np.abs(x)) * rng.standard_normal(n)).clip(-9, 9)
     return np.column_stack([x, flag, y, x**2, y**2, x * flag, x * y, flag * y])
+
+
+def rows_of_items(n: int = 1_500) -> np.ndarray:
+    """What is measured depends on what stands before it, four items on one trait."""
+    rng = np.random.default_rng(7)
+    exposed, kind, (z, u, trait) = rng.random(n) < 0.4, rng.choice(3, n), rng.standard_normal((3, n))
+    x = (z + 0.7 * u + 0.3 * rng.standard_normal(n)).clip(-6, 6)
+    m = (0.5 * x + exposed + rng.standard_normal(n)).clip(-6, 6)
+    y = (0.4 * m + 0.3 * x - u + (kind == 2) + rng.standard_normal(n)).clip(-6, 6)
+    items = [(4 + loading * trait + rng.standard_normal(n)).round().clip(1, 7) for loading in (1.2, 1.0, 0.7, 0.4)]
+    ill = rng.random(n) < 1 / (1 + np.exp(1.5 - exposed - 0.4 * trait))
+    products = exposed * x, exposed * m, exposed * y
+    return np.column_stack([x, m, z, y, *items, exposed, ill, np.eye(3)[kind], *products])
 
 
 def of_moved() -> dpm.MomentRelease:
@@ -190,6 +212,13 @@ RELEASES: Mapping[str, Callable[[], dpm.MomentRelease]] = {
     "second moments": without_means,
     "sketched": of_sketch,
     "unknown noise": lambda: replace(RELEASES["people"](), noise_model=None),
+}
+RELEASES_OF_ITEMS: Mapping[str, Callable[[], dpm.MomentRelease]] = {
+    "items": lambda: drawn(template(ITEMS, "gaussian", rho=30.0), rows_of_items(), np.random.default_rng(0)),
+    "noisy items": lambda: drawn(
+        template(ITEMS, "laplace", neighbors="replace_one", epsilon=40.0), rows_of_items(), np.random.default_rng(1)
+    ),
+    "lost items": lambda: drawn(template(ITEMS, "gaussian", rho=0.02), rows_of_items(400), np.random.default_rng(2)),
 }
 
 
@@ -381,7 +410,7 @@ QUICK: Mapping[str, tuple[str, ...]] = {
 
 @cache
 def made_release(name: str) -> dpm.MomentRelease:
-    return RELEASES[name]()
+    return {**RELEASES, **RELEASES_OF_ITEMS}[name]()
 
 
 def table_of_counts(law: str, public_rows: int | None, per_unit: int) -> Any:
@@ -397,7 +426,79 @@ def likely_classes(*names: str) -> Any:
     return made, made.predict(FRAME), made.predict_proba(FRAME), made.decision_function(FRAME)
 
 
+SCALE = ["item0", "item1", "item2", "item3"]
+
+
+def instruments(release: dpm.MomentRelease) -> Any:
+    made = release.iv("y ~ 1 + exposed + [x ~ z + kind]")
+    return made, made.conf_int()
+
+
+def derived_estimate(release: dpm.MomentRelease, link: Any = "identity") -> Any:
+    return release.estimate(
+        lambda mean, covariance: {
+            "correlation": covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1]),
+            "distance": (mean[0] - mean[1]) / 3.0,
+        },
+        ["x", "m"],
+        link=link,
+    )
+
+
+def exports(release: dpm.MomentRelease) -> Any:
+    texts = [release.export(program, ["x", "m", "kind"]) for program in ("lavaan", "stata", "spss")]
+    return [np.array([float(number) for number in re.findall(r"-?\d+\.\d+(?:e[+-]\d+)?", text)]) for text in texts]
+
+
+def factors(method: Any, rotation: Any) -> Callable[[dpm.MomentRelease], Any]:
+    def ask(release: dpm.MomentRelease) -> Any:
+        return release.factor_analysis(2, ["x", "m", *SCALE], method=method, rotation=rotation)
+
+    return ask
+
+
+QUESTIONS_ON_ITEMS: Mapping[str, Callable[[dpm.MomentRelease], Any]] = {
+    "instruments": instruments,
+    "canonical correlations": lambda release: release.cancorr(["x", "m", "exposed"], ["y", "item0"]),
+    "canonical correlations of one": lambda release: release.cancorr(["x"], ["y", "m"], level=0.8),
+    "alpha": lambda release: release.cronbach_alpha(SCALE),
+    "omega": lambda release: release.mcdonald_omega(SCALE, level=0.9),
+    "mediation": lambda release: release.mediation("y", "x", "m"),
+    "mediation by two": lambda release: release.mediation("y", "x", ["m", "exposed"], ["z", "kind"], level=0.8),
+    "decomposition": lambda release: release.oaxaca("y", ["x", "m"], by="exposed"),
+    "odds ratio": lambda release: release.odds_ratio("ill", "exposed"),
+    "odds ratio of groups": lambda release: release.odds_ratio("ill", "kind=z", level=0.8),
+    "tetrachoric correlation": lambda release: release.tetrachoric(["exposed", "ill"]),
+    "inflation": lambda release: release.vif(["x", "m", "kind"]),
+    "factors by likelihood": factors("ml", "varimax"),
+    "factors by least squares": factors("minres", "none"),
+    "estimate": derived_estimate,
+    "estimate of a correlation": lambda release: derived_estimate(release, "fisher"),
+    "exports": exports,
+    "covariance of moments": lambda release: release.nacov(["x", "m", "ill"]),
+    "draws of the covariance": lambda release: release.covariance_draws(3, ["x", "m"], seed=1),
+    "synthetic rows": lambda release: release.synthetic(50, seed=1)[["x", "item0"]],
+    "exact rows": lambda release: release.synthetic(60, seed=1, exact=True)[["x", "item0"]],
+    "group means of items": lambda release: (release.group_means("kind"), release.group_means("exposed", SCALE)),
+    "t-test of items": lambda release: release.t_test("item0", "exposed"),
+    "analysis of variance of items": lambda release: release.anova("y", "kind"),
+    "classes of items": lambda release: (
+        release.lda("kind", ["x", "y"]),
+        release.lda("exposed", ["x", "y"], shrinkage=0),
+    ),
+    "cross table of items": lambda release: release.cross_table("kind", "ill"),
+    "least squares on items": lambda release: (
+        release.ols("y ~ x*exposed + C(kind) + I(2*z)"),
+        release.ols("y ~ m + C(kind)").wald_test("m = 0.5, kind=y = kind=z"),
+    ),
+}
+
 OTHERS: Mapping[str, Callable[[], Any]] = {
+    **{
+        f"{release}, {question}": partial(lambda ask, name: ask(made_release(name)), ask, release)
+        for question, ask in QUESTIONS_ON_ITEMS.items()
+        for release in RELEASES_OF_ITEMS
+    },
     "counts of units": lambda: table_of_counts("laplace", None, 3),
     "counts of public rows": lambda: table_of_counts("gaussian", 125, 1),
     "naive Bayes": lambda: likely_classes("noisy", "moved", "lost"),
@@ -443,7 +544,8 @@ def numbers_of_parts(answer: Any, depth: int) -> dict[str, Any]:
         if found not in (None, {}, []):
             result[name] = found
     if isinstance(answer, Answer):
-        printed = answer.text()
+        printed, frame = answer.text(), answer.to_pandas()
+        result["frame"] = of_array(frame.select_dtypes("number").to_numpy(dtype=float))
         result["printed"] = " ".join(NUMBER.findall(printed))
         result["lines"] = printed.count("\n")
     return result
@@ -555,7 +657,7 @@ def test_answers_are_those_that_were_recorded(name: str) -> None:
 
 @cache
 def nudged_release(name: str) -> dpm.MomentRelease:
-    return nudged(RELEASES[name](), np.random.default_rng(1))
+    return nudged({**RELEASES, **RELEASES_OF_ITEMS}[name](), np.random.default_rng(1))
 
 
 @pytest.mark.long(sets=32)
