@@ -477,8 +477,6 @@ QUESTIONS_ON_ITEMS: Mapping[str, Callable[[dpm.MomentRelease], Any]] = {
     "exports": exports,
     "covariance of moments": lambda release: release.nacov(["x", "m", "ill"]),
     "draws of the covariance": lambda release: release.covariance_draws(3, ["x", "m"], seed=1),
-    "synthetic rows": lambda release: release.synthetic(50, seed=1)[["x", "item0"]],
-    "exact rows": lambda release: release.synthetic(60, seed=1, exact=True)[["x", "item0"]],
     "group means of items": lambda release: (release.group_means("kind"), release.group_means("exposed", SCALE)),
     "t-test of items": lambda release: release.t_test("item0", "exposed"),
     "analysis of variance of items": lambda release: release.anova("y", "kind"),
