@@ -23,6 +23,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.rows.histogram import MarginalSummary
 from dpmoments.rows.rows import Rows, _rows_in_unit_ball
+from support.drawn_releases import planted
 from support.said import refused
 
 LEVELS = ["x", "y", "z"]
@@ -288,6 +289,34 @@ def test_the_share_of_a_rare_flag_is_not_halved_by_a_ball(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(RowCoordinates, "of", of_numbers)
     assert rare_shares()[1].mean() < -0.02
+
+
+def skewed_income(n: int = 24) -> tuple[float, float]:
+    """Shares of releases whose stated errors hold the mean and the SD of a lognormal column among normal ones."""
+    schema = dpm.Schema(dpm.Numeric("income", 0.0, 300.0), *(dpm.Numeric(f"v{i}", -4.0, 4.0) for i in range(4)))
+    held = []
+    for seed in range(n):
+        rng = np.random.default_rng([5, seed])
+        rows = np.column_stack([rng.lognormal(3.0, 0.9, 10_000), rng.normal(size=(10_000, 4))])
+        rows = np.clip(rows, [0.0, *[-4.0] * 4], [300.0, *[4.0] * 4])
+        made = dpm.release(rows, schema, epsilon=1.0, mechanism="standardized", insecure_seed=seed).describe()
+        errors = made.mean[0] - rows[:, 0].mean(), made.standard_deviation[0] - rows[:, 0].std()
+        stated = made.mean_noise[0], made.standard_deviation_noise[0]
+        held.append(np.abs(errors) <= 1.96 * np.array(stated))
+    mean, deviation = np.mean(held, axis=0)
+    return float(mean), float(deviation)
+
+
+@pytest.mark.long
+def test_stated_errors_hold_the_mean_and_sd_of_a_skewed_column() -> None:
+    mean, deviation = skewed_income()
+    assert mean >= 0.8
+    assert deviation >= 0.65
+    # planted faults: no number has a tail of its own, or none shifts its mean more than others
+    with planted(standardized._lost, "chance = _ALONE * own", "chance = 0.0 * own"):
+        assert skewed_income()[1] < 0.5
+    with planted(standardized.joined_moments, "* of_excess, of_numbers)", "* of_excess, 0.0)"):
+        assert skewed_income()[0] < 0.6
 
 
 @pytest.mark.parametrize(("width", "passes"), [(5.0, 3), (1e5, 6)])

@@ -59,6 +59,11 @@ _SPREAD_OF_MEANS = 0.8
 """Bias of a mean, in the shift of a column that has what it may of the clipped excess."""
 _SPREAD_OF_SHARES = 0.85
 """SD of a column's share of the clipped excess, in roots of what it has of all variances."""
+_ALONE, _SIZE_ALONE = 0.5, 2.5
+"""Chance that one number has the whole excess, and the SD of its size.
+
+The SD is in units of the excess as the histogram has it.
+"""
 _ALONG, _SPREAD_ALONG = 0.6, 0.45
 """Share, and its SD, of a loss along the first directions; normal rows have 1."""
 _CELLS_INSIDE, _MOST_BEYOND = 2, 16
@@ -211,20 +216,24 @@ def joined_moments(
             farthest /= farthest.sum()
             # a column of wide bounds may have most of the long rows
             of_excess = np.sqrt(np.maximum(share, (share + farthest) / 2.0))
-            shift = _SPREAD_OF_MEANS * math.hypot(total, of_total) * of_excess / (2.0 * math.sqrt(square))
             known = np.isfinite(difference) & ~lacking
             measured = difference, spread, by_count * noise_of_count, np.flatnonzero(known)
-            lost, left = _lost(held, farthest, (total, of_total), measured)
+            lost, left, alone = _lost(held, farthest, (total, of_total), measured, ~of_two)
+            of_numbers = np.sqrt(lost**2 + left.diagonal() + alone) * ~of_two
+            farther = np.maximum(math.hypot(total, of_total) * of_excess, of_numbers)
+            shift = _SPREAD_OF_MEANS * farther / (2.0 * math.sqrt(square))
             lost[apart > 1.0] = 0.0
             longer = np.clip(1.0 + lost / held.diagonal(), 1.0, _MOST_STRETCH**2)
             stretch[:m] = np.sqrt(longer)
             longer *= apart**2
             left /= np.outer(longer, longer)
+            alone /= longer**2
             total, of_total = max(float(np.sum(lost / longer)), 0.0), math.sqrt(max(float(left.sum()), 0.0))
             covariance[:m, :m] += _ALONG * total * lost_along(held)
             along = _SPREAD_ALONG * math.hypot(total, of_total)
             own = np.maximum(left.diagonal() - (of_total * share) ** 2, 0.01 * left.diagonal())
-            unknown[:m] = np.sqrt(np.maximum(own, 0.0) / np.maximum(1.0 - share, 0.5))  # rounding may leave it below 0
+            own = np.maximum(own, 0.0) + alone  # rounding may leave it below 0
+            unknown[:m] = np.sqrt(own / np.maximum(1.0 - share, 0.5))
         first, second = rough.mean_variance / unit**2, of_mean[:m]
         trust = first / (first + second)
         by_rough = (rough.mean * ones - lattice.center) * lattice.scale
@@ -271,9 +280,11 @@ def _lost(
     farthest: FloatArray,
     excess: tuple[float, float],
     measured: tuple[FloatArray, FloatArray, FloatArray, IntegerArray],
-) -> tuple[FloatArray, FloatArray]:
-    """Return what clipping took from variances, and the covariance of what is unknown.
+    numbers: BoolArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what clipping took from variances, and what is unknown of it.
 
+    The unknown is a covariance, and a further variance of each number: it may have a long tail of its own.
     ``farthest`` are shares of the largest square of a row, ``excess`` is the total and its SD. ``measured`` are differences of
     variances with and without a ball, their own SDs, those by the count, which all have in common, and where they tell.
     """
@@ -287,7 +298,24 @@ def _lost(
     prior = apart + excess[1] ** 2 * np.outer(share, share)
     noise = np.diag(spread[known] ** 2) + np.outer(by_count[known], by_count[known])
     gain = np.linalg.solve(prior[np.ix_(known, known)] + noise, prior[known]).T
-    return expected + gain @ (difference - expected)[known], prior - gain @ prior[known]
+    rest = (difference - expected)[known]
+    lost, left = expected + gain @ rest, prior - gain @ prior[known]
+
+    # or one number has all of it, and more than the histogram shows: as likely as its difference makes it
+    inverse, precision, pull = np.linalg.inv(noise), np.zeros(len(own)), np.zeros(len(own))
+    precision[known], pull[known] = inverse.diagonal(), inverse @ difference[known]
+    size = max(_SIZE_ALONE * math.hypot(*excess), np.finfo(float).tiny ** 0.25)
+    of_size = 1.0 / (1.0 / size**2 + precision)
+    whole = of_size * (excess[0] / size**2 + pull)
+    both = prior[np.ix_(known, known)] + noise
+    usual = difference[known] @ inverse @ difference[known] - rest @ np.linalg.solve(both, rest)
+    usual += np.linalg.slogdet(noise)[1] - np.linalg.slogdet(both)[1]
+    likelihood = 0.5 * (whole**2 / of_size - (excess[0] / size) ** 2 + np.log(of_size / size**2) - usual)
+    likelihood = np.where(numbers, likelihood, -np.inf)
+    most = likelihood.max(initial=0.0)
+    chance = _ALONE * own / own[numbers].sum() * np.exp(likelihood - most)
+    chance /= chance.sum() + (1.0 - _ALONE) * math.exp(-most)
+    return lost, left, chance * ((whole - lost) ** 2 + of_size)
 
 
 # The mechanism: its runs ask for the draws that are joined above.

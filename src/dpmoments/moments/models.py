@@ -410,7 +410,7 @@ class CenteredLevelsModel(AdditiveModel):
         return super().fixed_law.carried(self.map_to_zero)
 
 
-_OF_ONE_COLUMN = 0.15
+_OF_ONE_COLUMN = 0.08
 """Share of the variance of what clipping hides of a column.
 
 Other columns have no part in this share.
