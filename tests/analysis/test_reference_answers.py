@@ -87,6 +87,14 @@ ITEMS = dpm.Schema(
     *(dpm.Product("exposed", name) for name in ("x", "m", "y")),
 )
 
+ITEMS_MISSING = dpm.Schema(
+    *(dpm.Numeric(name, -6, 6, "available", fill=0) for name in ("x", "m", "z", "y")),
+    *(dpm.Numeric(f"item{i}", 1, 7, "available", fill=4) for i in range(4)),
+    dpm.Boolean("exposed", "available"),
+    dpm.Boolean("ill"),
+    dpm.Categorical("kind", ["x", "y", "z"]),
+)
+
 
 def rows_of_people(n: int = 3_000) -> np.ndarray:
     rng = np.random.default_rng(3)
@@ -155,19 +163,21 @@ def of_scaled() -> dpm.MomentRelease:
     return drawn(replace(made, privacy=privacy), rows_of_plain(2_000), np.random.default_rng(2))
 
 
-def of_present() -> dpm.MomentRelease:
+def of_present(schema: dpm.Schema, source: Mapping[str, np.ndarray], shares: Mapping[str, float]) -> dpm.MomentRelease:
     """Values missing at random; stand-ins and indicators are what noise is drawn on."""
-    rng, n = np.random.default_rng(6), 3_000
-    made = template(MISSING, "gaussian", rho=20.0).as_drawn
-    source = dict(zip(PLAIN.feature_names, rows_of_plain(n).T, strict=True))
-    missing = {name: rng.random(n) < share for name, share in {"kind": 0.1, "flag": 0.2, "a": 0.3, "b": 0.15}.items()}
+    rng, n = np.random.default_rng(6), len(next(iter(source.values())))
+    made = template(schema, "gaussian", rho=20.0).as_drawn
+    missing = {name: rng.random(n) < share for name, share in shares.items()}
     columns = []
     for column in made.schema.columns:
         if isinstance(column, MissingIndicator):
             columns.append(missing[column.stated.column].astype(float))
             continue
-        stand_in = 0.0 if column.name == "kind" else column.replacement
-        columns += [np.where(missing[column.name], stand_in, source[name]) for name in column.feature_names]
+        values = [source[name] for name in column.feature_names]
+        if column.name in missing:
+            stand_in = 0.0 if column.name == "kind" else column.replacement
+            values = [np.where(missing[column.name], stand_in, one) for one in values]
+        columns += values
     assert isinstance(made, dpm.MomentRelease)
     return of_present_values(drawn(made, np.column_stack(columns), rng))
 
@@ -207,7 +217,11 @@ RELEASES: Mapping[str, Callable[[], dpm.MomentRelease]] = {
     "products": lambda: drawn(template(NUMBERS, "gaussian", rho=20.0), rows_of_numbers(), np.random.default_rng(2)),
     "moved": of_moved,
     "scaled": of_scaled,
-    "present": of_present,
+    "present": lambda: of_present(
+        MISSING,
+        dict(zip(PLAIN.feature_names, rows_of_plain(3_000).T, strict=True)),
+        {"kind": 0.1, "flag": 0.2, "a": 0.3, "b": 0.15},
+    ),
     "sites": of_two_sites,
     "second moments": without_means,
     "sketched": of_sketch,
@@ -217,6 +231,21 @@ RELEASES_OF_ITEMS: Mapping[str, Callable[[], dpm.MomentRelease]] = {
     "items": lambda: drawn(template(ITEMS, "gaussian", rho=30.0), rows_of_items(), np.random.default_rng(0)),
     "noisy items": lambda: drawn(
         template(ITEMS, "laplace", neighbors="replace_one", epsilon=40.0), rows_of_items(), np.random.default_rng(1)
+    ),
+    "missing items": lambda: of_present(
+        ITEMS_MISSING,
+        dict(zip(ITEMS.feature_names, rows_of_items().T, strict=True)),
+        {
+            "x": 0.05,
+            "m": 0.1,
+            "z": 0.02,
+            "y": 0.2,
+            "item0": 0.1,
+            "item1": 0.1,
+            "item2": 0.3,
+            "item3": 0.1,
+            "exposed": 0.1,
+        },
     ),
     "lost items": lambda: drawn(template(ITEMS, "gaussian", rho=0.02), rows_of_items(400), np.random.default_rng(2)),
 }
@@ -338,6 +367,7 @@ QUESTIONS: Mapping[str, Callable[[Any], Any]] = {
     "least squares on levels": fit_on_levels,
     "one variance": lambda release: fit(release, cov_type="nonrobust"),
     "unequal variances": lambda release: fit(release, cov_type="HC1"),
+    "unequal variances through zero": lambda release: fit(release, cov_type="HC1", intercept=False),
     "through zero": lambda release: fit(release, intercept=False),
     "ridge": lambda release: release.ridge(numeric(release)[-1], numeric(release)[:-1]),
     "ridge of given penalty": lambda release: release.ridge(numeric(release)[0], numeric(release)[1:], alpha=0.02),
@@ -392,7 +422,14 @@ QUICK: Mapping[str, tuple[str, ...]] = {
         "least squares",
         "through zero",
     ),
-    "products": ("correlations", "unequal variances", "one variance", "group means of some", "t-test"),
+    "products": (
+        "correlations",
+        "unequal variances",
+        "unequal variances through zero",
+        "one variance",
+        "group means of some",
+        "t-test",
+    ),
     "moved": ("description", "correlations", "least squares", "classes"),
     "scaled": ("description", "correlations", "least squares", "classes", "t-test"),
     "present": ("description", "correlations", "covariance", "group means of some", "cross table", "t-test", "classes"),
@@ -485,6 +522,9 @@ QUESTIONS_ON_ITEMS: Mapping[str, Callable[[dpm.MomentRelease], Any]] = {
         release.lda("exposed", ["x", "y"], shrinkage=0),
     ),
     "cross table of items": lambda release: release.cross_table("kind", "ill"),
+    "cross table of two flags": lambda release: release.cross_table("exposed", "ill", level=0.9),
+    "graphical model of items": lambda release: release.graphical_lasso(0.1, [*SCALE, "x"]),
+    "components of items": lambda release: release.pca(2),
     "least squares on items": lambda release: (
         release.ols("y ~ x*exposed + C(kind) + I(2*z)"),
         release.ols("y ~ m + C(kind)").wald_test("m = 0.5, kind=y = kind=z"),
@@ -508,6 +548,8 @@ OTHERS: Mapping[str, Callable[[], Any]] = {
 # What is compared ---------------------------------------------------------------------------------------------------------------
 
 PHRASES = {value: name for name, value in vars(confidence).items() if isinstance(value, str) and name.isupper()}
+NOT_ASKED = {"columns", "summary", "table", "text", "to_arrow", "to_dict", "to_pandas"}
+"""Methods that say again what is compared otherwise."""
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|[−-]?∞|–")
 
 
@@ -541,6 +583,11 @@ def numbers_of_parts(answer: Any, depth: int) -> dict[str, Any]:
             found = refusal(error)
         if found not in (None, {}, []):
             result[name] = found
+    for name in methods_without_arguments(type(answer)):
+        try:
+            result[name] = numbers_of(getattr(answer, name)(), depth + 1)
+        except InputError as error:
+            result[name] = refusal(error)
     if isinstance(answer, Answer):
         printed, frame = answer.text(), answer.to_pandas()
         result["frame"] = of_array(frame.select_dtypes("number").to_numpy(dtype=float))
@@ -566,6 +613,19 @@ def public_names(kind: type) -> tuple[str, ...]:
         "clipping",
     }
     return tuple(name for name in dict.fromkeys(stated + found) if not name.startswith("_") and name not in left_out)
+
+
+@cache
+def methods_without_arguments(kind: type) -> tuple[str, ...]:
+    methods = inspect.getmembers(kind, inspect.isfunction)
+    return tuple(
+        name
+        for name, method in methods
+        if not name.startswith("_")
+        and name not in NOT_ASKED
+        and not isinstance(inspect.getattr_static(kind, name), staticmethod)
+        and all(one.default is not one.empty for one in [*inspect.signature(method).parameters.values()][1:])
+    )
 
 
 def shortened(value: float) -> float | str:
