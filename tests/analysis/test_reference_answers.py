@@ -124,6 +124,7 @@ def rows_of_items(n: int = 1_500) -> np.ndarray:
     """What is measured depends on what stands before it, four items on one trait."""
     rng = np.random.default_rng(7)
     exposed, kind, (z, u, trait) = rng.random(n) < 0.4, rng.choice(3, n), rng.standard_normal((3, n))
+    z = z + 0.8 * exposed
     x = (z + 0.7 * u + 0.3 * rng.standard_normal(n)).clip(-6, 6)
     m = (0.5 * x + exposed + rng.standard_normal(n)).clip(-6, 6)
     y = (0.4 * m + 0.3 * x - u + (kind == 2) + rng.standard_normal(n)).clip(-6, 6)
@@ -180,6 +181,17 @@ def of_present(schema: dpm.Schema, source: Mapping[str, np.ndarray], shares: Map
         columns += values
     assert isinstance(made, dpm.MomentRelease)
     return of_present_values(drawn(made, np.column_stack(columns), rng))
+
+
+def of_weighted() -> dpm.MomentRelease:
+    """Weights that differ by level; of a real run, whose sampler has a part in its answers."""
+    *columns, _ = zip(*rows_of_items(3_000), strict=True)
+    names = [*(column.name for column in ITEMS.columns[:10]), *ITEMS.columns[10].feature_names]
+    table = pd.DataFrame(dict(zip(names, columns, strict=False)))
+    table["kind"] = table[list(ITEMS.columns[10].feature_names)].idxmax(axis=1).str.removeprefix("kind=")
+    table["weight"] = 20.0 + 40.0 * (table["kind"] == "x") + 10.0 * table["exposed"]
+    weight = dpm.SamplingWeight("weight", 70, design_effect={"y": 1.5})
+    return dpm.release(table, dpm.Schema(*ITEMS.columns, weight), epsilon=20.0, insecure_seed=1)
 
 
 def of_two_sites() -> dpm.MomentRelease:
@@ -247,6 +259,7 @@ RELEASES_OF_ITEMS: Mapping[str, Callable[[], dpm.MomentRelease]] = {
             "exposed": 0.1,
         },
     ),
+    "weighted items": of_weighted,
     "lost items": lambda: drawn(template(ITEMS, "gaussian", rho=0.02), rows_of_items(400), np.random.default_rng(2)),
 }
 
