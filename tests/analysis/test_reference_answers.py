@@ -85,6 +85,7 @@ ITEMS = dpm.Schema(
     dpm.Boolean("ill"),
     dpm.Categorical("kind", ["x", "y", "z"]),
     *(dpm.Product("exposed", name) for name in ("x", "m", "y")),
+    dpm.Product("z", "kind"),
 )
 
 ITEMS_MISSING = dpm.Schema(
@@ -124,13 +125,13 @@ def rows_of_items(n: int = 1_500) -> np.ndarray:
     """What is measured depends on what stands before it, four items on one trait."""
     rng = np.random.default_rng(7)
     exposed, kind, (z, u, trait) = rng.random(n) < 0.4, rng.choice(3, n), rng.standard_normal((3, n))
-    z = z + 0.8 * exposed
+    z = (z + 0.8 * exposed).clip(-6, 6)
     x = (z + 0.7 * u + 0.3 * rng.standard_normal(n)).clip(-6, 6)
     m = (0.5 * x + exposed + rng.standard_normal(n)).clip(-6, 6)
     y = (0.4 * m + 0.3 * x - u + (kind == 2) + rng.standard_normal(n)).clip(-6, 6)
     items = [(4 + loading * trait + rng.standard_normal(n)).round().clip(1, 7) for loading in (1.2, 1.0, 0.7, 0.4)]
     ill = rng.random(n) < 1 / (1 + np.exp(1.5 - exposed - 0.4 * trait))
-    products = exposed * x, exposed * m, exposed * y
+    products = exposed * x, exposed * m, exposed * y, *(z * np.eye(3)[kind].T)
     return np.column_stack([x, m, z, y, *items, exposed, ill, np.eye(3)[kind], *products])
 
 
@@ -185,11 +186,10 @@ def of_present(schema: dpm.Schema, source: Mapping[str, np.ndarray], shares: Map
 
 def of_weighted() -> dpm.MomentRelease:
     """Weights that differ by level; of a real run, whose sampler has a part in its answers."""
-    *columns, _ = zip(*rows_of_items(3_000), strict=True)
-    names = [*(column.name for column in ITEMS.columns[:10]), *ITEMS.columns[10].feature_names]
-    table = pd.DataFrame(dict(zip(names, columns, strict=False)))
-    table["kind"] = table[list(ITEMS.columns[10].feature_names)].idxmax(axis=1).str.removeprefix("kind=")
-    table["weight"] = 20.0 + 40.0 * (table["kind"] == "x") + 10.0 * table["exposed"]
+    source = dict(zip(ITEMS.feature_names, rows_of_items(3_000).T, strict=True))
+    table = pd.DataFrame({name: source[name] for name in ITEMS.feature_names[:10]})
+    table["kind"] = np.select([source["kind=x"] == 1, source["kind=y"] == 1], ["x", "y"], "z")
+    table["weight"] = 20.0 + 40.0 * source["kind=x"] + 10.0 * source["exposed"]
     weight = dpm.SamplingWeight("weight", 70, design_effect={"y": 1.5})
     return dpm.release(table, dpm.Schema(*ITEMS.columns, weight), epsilon=20.0, insecure_seed=1)
 
@@ -480,8 +480,7 @@ SCALE = ["item0", "item1", "item2", "item3"]
 
 
 def instruments(release: dpm.MomentRelease) -> Any:
-    made = release.iv("y ~ 1 + exposed + [x ~ z + kind]")
-    return made, made.conf_int()
+    return release.iv("y ~ 1 + exposed + [x ~ z + kind]"), release.iv("y ~ exposed + kind + [x ~ z]", level=0.9)
 
 
 def derived_estimate(release: dpm.MomentRelease, link: Any = "identity") -> Any:
@@ -527,6 +526,8 @@ QUESTIONS_ON_ITEMS: Mapping[str, Callable[[dpm.MomentRelease], Any]] = {
     "exports": exports,
     "covariance of moments": lambda release: release.nacov(["x", "m", "ill"]),
     "draws of the covariance": lambda release: release.covariance_draws(3, ["x", "m"], seed=1),
+    "description of items": lambda release: (release.describe(), release.correlations(["x", "y", "ill", "kind"])),
+    "least squares on products of levels": lambda release: release.ols("y", ["z", "z:kind"]),
     "group means of items": lambda release: (release.group_means("kind"), release.group_means("exposed", SCALE)),
     "t-test of items": lambda release: release.t_test("item0", "exposed"),
     "analysis of variance of items": lambda release: release.anova("y", "kind"),
