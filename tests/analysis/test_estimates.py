@@ -402,6 +402,27 @@ def test_what_users_of_statsmodels_type() -> None:
             getattr(release, name)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda release, kind: release.vif(["x", *kind]),
+        lambda release, kind: release.mediation("y", "x", "m", kind),
+        lambda release, kind: release.cancorr(["x", *kind], ["y", "m"]).cancorr,
+        lambda release, kind: release.factor_analysis(1, ["x", "y", "m", *kind]).estimates,
+    ],
+)
+def test_of_all_levels_of_a_column_the_most_frequent_is_left_out(ask: Callable[..., Any]) -> None:
+    """Else a covariance is singular, and what is left of it noise or rounding."""
+    rng = np.random.default_rng(3)
+    kind, values = rng.choice(3, 2_000, p=[0.5, 0.3, 0.2]), rng.normal(0.0, 1.0, (2_000, 3))
+    values[:, 1:] += 0.5 * values[:, [0]]
+    numbers = (dpm.Numeric(name, -7, 7) for name in ("x", "m", "y"))
+    schema = dpm.Schema(dpm.Categorical("kind", ["a", "b", "c"]), *numbers)
+    every = np.column_stack([np.eye(3)[kind], values])
+    release = drawn(template(schema, "gaussian", rho=250.0), every, np.random.default_rng(4))
+    np.testing.assert_array_equal(ask(release, ["kind"]).value, ask(release, ["kind=b", "kind=c"]).value)
+
+
 def test_a_list_of_items_is_named_wherever_columns_are() -> None:
     schema = dpm.Schema(*(dpm.Numeric(name, -7, 7) for name in NAMES[1:4]), item_lists={"scale": ["x", "m"]})
     release = drawn(template(schema, "gaussian", rho=1e9), rows(np.random.default_rng(4))[:, 1:4], None)

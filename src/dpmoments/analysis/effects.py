@@ -10,8 +10,8 @@ import numpy as np
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.estimate import Estimates, MomentErrors, estimates_of
 from dpmoments.analysis.formula import Products
-from dpmoments.analysis.functionals import indicator_mask
-from dpmoments.analysis.released import Moments, cautions_by_code, feature_index, named_features
+from dpmoments.analysis.functionals import independent_features, indicator_mask
+from dpmoments.analysis.released import Moments, cautions_by_code, feature_index
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.values import FloatArray
 
@@ -99,7 +99,7 @@ def vif(release: Moments, columns: Sequence[str], *, level: float = 0.95) -> Est
     ----------
     release : Moments
     columns : sequence of str
-        Columns or features, two at least; of a column of levels all but one.
+        Columns or features, two at least. Of all levels of a column the most frequent is left out.
     level : float
         Confidence of the intervals.
 
@@ -125,7 +125,7 @@ def vif(release: Moments, columns: Sequence[str], *, level: float = 0.95) -> Est
     [1.0, 1.0]
     """
     level = confidence_level(level)
-    chosen = named_features(release, columns, word="columns")
+    chosen = independent_features(release, columns)
     if len(chosen) < 2:
         raise InputValueError("a variance inflation factor is of two features or more: name two at least")
 
@@ -156,7 +156,7 @@ def mediation(
     m : str or sequence of str
         Mediators.
     covariates : sequence of str
-        Further regressors of all equations.
+        Further regressors of all equations. Of all levels of a column the most frequent is left out, as in ``ols``.
     level : float
         Confidence of the intervals.
 
@@ -186,8 +186,8 @@ def mediation(
     1.0
     """
     level = confidence_level(level)
-    mediators = named_features(release, [m] if isinstance(m, str) else m, word="m")
-    others = named_features(release, covariates, word="covariates") if len(covariates) else []
+    mediators = independent_features(release, [m] if isinstance(m, str) else m, word="m")
+    others = independent_features(release, covariates, word="covariates") if len(covariates) else []
     chosen = [feature_index(release, y), feature_index(release, x), *mediators, *others]
     if len(set(chosen)) < len(chosen):
         raise InputValueError("y, x, m and covariates name a feature twice: each has one place")
@@ -263,7 +263,7 @@ def oaxaca(release: Moments, y: str, x: Sequence[str], by: str, *, level: float 
     """
     level = confidence_level(level)
     group, target = zero_one(release, by), feature_index(release, y)
-    regressors = named_features(release, x, word="x")
+    regressors = independent_features(release, x, word="x")
     every = Products.of(release.schema)
     products = [every.released(frozenset({*every.monomials[group], *every.monomials[index]})) for index in regressors]
     chosen, k = [target, group, *regressors, *products], len(regressors)

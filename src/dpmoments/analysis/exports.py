@@ -36,7 +36,7 @@ def nacov(release: Moments, columns: Sequence[str] | None = None) -> FloatArray:
     ----------
     release : Moments
     columns : sequence of str, optional
-        Columns or features; default: all, without one level of each column of levels.
+        Columns or features; default: all. Of all levels of a column the most frequent is left out.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def covariance_draws(
     release : Moments
     n_draws : int
     columns : sequence of str, optional
-        Columns or features; default: all, without one level of each column of levels.
+        Columns or features; default: all. Of all levels of a column the most frequent is left out.
     seed : int
         Seed of the draws, which is public.
 
@@ -131,7 +131,7 @@ def export(release: Moments, program: Literal["lavaan", "stata", "spss"], column
         R with lavaan, with ``NACOV``, so that errors and tests hold the noise; Stata's ``ssd``; or SPSS's matrix data. The latter
         two know no noise: their errors are too small.
     columns : sequence of str, optional
-        Columns or features; default: all, without one level of each column of levels.
+        Columns or features; default: all. Of all levels of a column the most frequent is left out.
 
     Returns
     -------

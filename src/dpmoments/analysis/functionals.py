@@ -494,8 +494,8 @@ def without_redundant_levels(release: Moments, columns: Sequence[str] | None) ->
     return chosen
 
 
-def independent_features(release: Moments, columns: Sequence[str] | None) -> list[int]:
-    """Return the features named, in their order; by default all without redundant levels."""
-    if columns is None:
-        return without_redundant_levels(release, None)
-    return named_features(release, columns, word="columns")
+def independent_features(release: Moments, columns: Sequence[str] | None, *, word: str = "columns") -> list[int]:
+    """Return the features named, in their order and without redundant levels; by default all."""
+    named = None if columns is None else named_features(release, columns, word=word)
+    kept = without_redundant_levels(release, columns)
+    return kept if named is None else [index for index in named if index in kept]

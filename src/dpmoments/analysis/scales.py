@@ -318,8 +318,8 @@ def factor_analysis(
     n_factors : int
         How many.
     columns : sequence of str, or str, optional
-        Columns or features, or the name of one of the schema's ``item_lists``; default: all, without one level of each column of
-        levels.
+        Columns or features, or the name of one of the schema's ``item_lists``; default: all. Of all levels of a column the most
+        frequent is left out.
     method : {"ml", "minres"}
         Maximum likelihood, or least squares of the residuals.
     rotation : {"varimax", "none"}
@@ -456,7 +456,8 @@ def cancorr(release: Moments, x: Sequence[str], y: Sequence[str], *, level: floa
     ----------
     release : Moments
     x, y : sequence of str, or str
-        Columns or features, none in both, or names of the schema's ``item_lists``.
+        Columns or features, none in both, or names of the schema's ``item_lists``. Of all levels of a column the most frequent
+        is left out.
     level : float
         Confidence of the intervals.
 
@@ -485,7 +486,7 @@ def cancorr(release: Moments, x: Sequence[str], y: Sequence[str], *, level: floa
     [0.7, 0.0]
     """
     level = confidence_level(level)
-    one, two = (named_features(release, names, word=word) for names, word in ((x, "x"), (y, "y")))
+    one, two = (independent_features(release, names, word=word) for names, word in ((x, "x"), (y, "y")))
     if both := set(one) & set(two):
         raise InputValueError(f"{release.feature_names[min(both)]!r} is in x and in y: name it in one of them")
     errors, k = MomentErrors.of(release, [*one, *two]), len(one)
