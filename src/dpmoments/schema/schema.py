@@ -791,12 +791,11 @@ def require_schema(schema: object) -> None:
         raise wrong_type("schema", "a dpmoments.Schema", schema)
 
 
-def derived_values(schema: Schema, values: FloatArray, *, within_bounds: bool = False) -> FloatArray:
+def derived_values(schema: Schema, values: FloatArray) -> FloatArray:
     """Return feature values, shape (n, d), with the derived features computed from the others.
 
     ``values``, shape (n, d), are in original units and schema order; derived features are overwritten. A Boolean is 0
-    or 1, a categorical's features are 1 at the level and 0 elsewhere, and NaN makes NaN. If ``within_bounds``, values
-    are first clipped to their columns' bounds, as a release does.
+    or 1, a categorical's features are 1 at the level and 0 elsewhere, and NaN makes NaN.
 
     >>> from dpmoments import Numeric
     >>> schema = Schema(Power("age", 2), Numeric("age", 0, 100), Boolean("smoker"), Product("age", "smoker"))
@@ -809,10 +808,6 @@ def derived_values(schema: Schema, values: FloatArray, *, within_bounds: bool = 
     indices = {column.name: index for column, index in columns}
     if filled.ndim != 2 or filled.shape[1] != n_features:
         raise InputValueError(f"values must have shape (n, {n_features}), one column per feature, got {filled.shape}")
-    if within_bounds:
-        for column, index in columns:
-            if not isinstance(column, Coordinate | DerivedColumn):
-                filled[:, index] = np.clip(filled[:, index], *column.bounds)
     for column in schema.columns:
         if isinstance(column, DerivedColumn) and not isinstance(column, MissingIndicator):
             filled[:, indices[column.name]] = column.values(
