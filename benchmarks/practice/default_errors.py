@@ -129,7 +129,7 @@ class OwnMoments:
         """Errors of correlations, means in SDs and SDs, and how often a correlation's privacy part holds the table's own."""
         own, numbers = correlations(self.covariance), self.counted & (self.kinds == "Numeric")
         pairs = np.triu(self.columns[:, None] != self.columns, 1) & np.outer(self.counted, self.counted)
-        deviations, answer = np.sqrt(np.diagonal(release.covariance)), release.correlations()
+        deviations, answer = np.sqrt(np.diagonal(release.covariance)), release.correlations(self.names.tolist())
         known = pairs & (answer.privacy_noise > 0.0) & np.isfinite(answer.correlation)
         held = np.abs(answer.correlation - own)[known] <= 1.96 * answer.privacy_noise[known]
         return {
