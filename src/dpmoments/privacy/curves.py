@@ -471,26 +471,6 @@ def discrete_gaussian_delta(
     return math.exp(log_delta)
 
 
-def discrete_gaussian_noise_scale(
-    epsilon: float, delta: float, sensitivity: float, n_coordinates: int, smallest_ratio: float = 1.0
-) -> float:
-    """Return the noise scale at which discrete Gaussian noise is (epsilon, delta)-DP.
-
-    It uses the analytic calibration.
-
-    Arguments are as in :func:`discrete_gaussian_delta`, which is evaluated at the result as a recheck. The scale exceeds the
-    continuous calibration by a relative ``1 / (24 * smallest_scale**2)`` and terms of fourth order: less than ``1e-8`` for
-    scales of ``2**16`` or more, 500,000 coordinates and epsilon of 0.01 or more.
-    """
-    epsilon = require_positive("epsilon", epsilon)
-    target = math.log(require_delta(delta)) - RELATIVE_ERROR
-
-    def excess(scale: float) -> float:
-        return discrete_gaussian_log_delta(epsilon, sensitivity, scale, n_coordinates, smallest_ratio) - target
-
-    return safe_root(excess, gaussian_noise_scale(epsilon, delta, sensitivity), safe="above")
-
-
 def discrete_gaussian_rho(epsilon: float, delta: float, n_coordinates: int = MAX_COMPOSED_COORDINATES) -> float:
     r"""Return the most ρ that discrete Gaussian draws may spend for (epsilon, delta)-privacy.
 
