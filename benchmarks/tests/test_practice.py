@@ -105,7 +105,7 @@ def test_errors_of_the_default_are_in_standard_deviations_and_of_different_colum
     wrong[0, 1] = wrong[1, 0] = 0.0
     answer = SimpleNamespace(correlation=np.corrcoef(rows.T), privacy_noise=np.ones((4, 4)))
     told = SimpleNamespace(
-        covariance=wrong, mean=rows.mean(axis=0) + 0.5 * rows.std(axis=0), correlations=lambda: answer
+        covariance=wrong, mean=rows.mean(axis=0) + 0.5 * rows.std(axis=0), correlations=lambda _: answer
     )
     found = own.errors(told)
     assert found["correlations"] == pytest.approx(np.corrcoef(rows.T)[0, 1] / math.sqrt(5))

@@ -62,7 +62,7 @@ _SPREAD_OF_SHARES = 0.85
 _ALONE, _SIZE_ALONE = 0.5, 2.5
 """Chance that one number has the whole excess, and the SD of its size.
 
-The SD is in units of the excess as the histogram has it.
+The SD is in units of the excess as the histogram has it, and 1 where no difference is measured.
 """
 _ALONG, _SPREAD_ALONG = 0.6, 0.45
 """Share, and its SD, of a loss along the first directions; normal rows have 1."""
@@ -304,7 +304,8 @@ def _lost(
     # or one number has all of it, and more than the histogram shows: as likely as its difference makes it
     inverse, precision, pull = np.linalg.inv(noise), np.zeros(len(own)), np.zeros(len(own))
     precision[known], pull[known] = inverse.diagonal(), inverse @ difference[known]
-    size = max(_SIZE_ALONE * math.hypot(*excess), np.finfo(float).tiny ** 0.25)
+    size = np.full(len(own), max(math.hypot(*excess), np.finfo(float).tiny ** 0.25))
+    size[known] *= _SIZE_ALONE
     of_size = 1.0 / (1.0 / size**2 + precision)
     whole = of_size * (excess[0] / size**2 + pull)
     both = prior[np.ix_(known, known)] + noise
