@@ -6,7 +6,8 @@ writes them again: read the difference. That a number is right is shown elsewher
 ``test_parts_of_answers.py``); here it is shown that it stays.
 
 A release has the noise law of some mechanism and moments of fixed rows plus one fixed draw of that law, so that no sampler of the
-library is involved. Of an answer every public number is compared: fields and properties, and the numbers in its text.
+library is involved; only that of weighted items is of a run. Of an answer every public number is compared: fields and properties,
+what methods without arguments return, and the numbers in its text and frame.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ def of_present(schema: dpm.Schema, source: Mapping[str, np.ndarray], shares: Map
 
 
 def of_weighted() -> dpm.MomentRelease:
-    """Weights that differ by level; of a real run, whose sampler has a part in its answers."""
+    """Weights that differ by level."""
     source = dict(zip(ITEMS.feature_names, rows_of_items(3_000).T, strict=True))
     table = pd.DataFrame({name: source[name] for name in ITEMS.feature_names[:10]})
     table["kind"] = np.select([source["kind=x"] == 1, source["kind=y"] == 1], ["x", "y"], "z")
@@ -262,6 +263,7 @@ RELEASES_OF_ITEMS: Mapping[str, Callable[[], dpm.MomentRelease]] = {
     "weighted items": of_weighted,
     "lost items": lambda: drawn(template(ITEMS, "gaussian", rho=0.02), rows_of_items(400), np.random.default_rng(2)),
 }
+EVERY_RELEASE = {**RELEASES, **RELEASES_OF_ITEMS}
 
 
 # The questions ----------------------------------------------------------------------------------------------------------------
@@ -460,7 +462,7 @@ QUICK: Mapping[str, tuple[str, ...]] = {
 
 @cache
 def made_release(name: str) -> dpm.MomentRelease:
-    return {**RELEASES, **RELEASES_OF_ITEMS}[name]()
+    return EVERY_RELEASE[name]()
 
 
 def table_of_counts(law: str, public_rows: int | None, per_unit: int) -> Any:
@@ -729,7 +731,7 @@ def test_answers_are_those_that_were_recorded(name: str) -> None:
 
 @cache
 def nudged_release(name: str) -> dpm.MomentRelease:
-    return nudged({**RELEASES, **RELEASES_OF_ITEMS}[name](), np.random.default_rng(1))
+    return nudged(EVERY_RELEASE[name](), np.random.default_rng(1))
 
 
 @pytest.mark.long(sets=32)

@@ -154,9 +154,9 @@ def mediation(
     y, x : str
         Outcome and cause.
     m : str or sequence of str
-        Mediators.
+        Mediators. Of all levels of a column the most frequent is left out, here and below, as in ``ols``.
     covariates : sequence of str
-        Further regressors of all equations. Of all levels of a column the most frequent is left out, as in ``ols``.
+        Further regressors of all equations.
     level : float
         Confidence of the intervals.
 
@@ -227,7 +227,8 @@ def oaxaca(release: Moments, y: str, x: Sequence[str], by: str, *, level: float 
     y : str
         Outcome.
     x : sequence of str
-        Columns or features; the release needs the product of each with ``by``.
+        Columns or features; the release needs the product of each with ``by``. Of all levels of a column the most frequent is
+        left out.
     by : str
         A Boolean or a level: rows with it less rows without.
     level : float

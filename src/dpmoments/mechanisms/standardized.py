@@ -297,7 +297,8 @@ def _lost(
     apart = (_SPREAD_OF_SHARES * math.hypot(*excess)) ** 2 * (np.diag(own) - np.outer(own, own))
     prior = apart + excess[1] ** 2 * np.outer(share, share)
     noise = np.diag(spread[known] ** 2) + np.outer(by_count[known], by_count[known])
-    gain = np.linalg.solve(prior[np.ix_(known, known)] + noise, prior[known]).T
+    both = prior[np.ix_(known, known)] + noise
+    gain = np.linalg.solve(both, prior[known]).T
     rest = (difference - expected)[known]
     lost, left = expected + gain @ rest, prior - gain @ prior[known]
 
@@ -308,7 +309,6 @@ def _lost(
     size[known] *= _SIZE_ALONE
     of_size = 1.0 / (1.0 / size**2 + precision)
     whole = of_size * (excess[0] / size**2 + pull)
-    both = prior[np.ix_(known, known)] + noise
     usual = difference[known] @ inverse @ difference[known] - rest @ np.linalg.solve(both, rest)
     usual += np.linalg.slogdet(noise)[1] - np.linalg.slogdet(both)[1]
     likelihood = 0.5 * (whole**2 / of_size - (excess[0] / size) ** 2 + np.log(of_size / size**2) - usual)
