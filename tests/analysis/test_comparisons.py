@@ -278,7 +278,7 @@ def test_cells_that_noise_does_not_distinguish_from_empty_ones_are_below_their_l
     held, found = cells_below(150)
     assert held >= 0.95
     assert found <= 0.05
-    with planted(confidence.hidden_by_noise, "deviations_for(0.95,", "0.1 * deviations_for(0.95,"):
+    with planted(confidence.most_with_noise, "deviations_for(0.95,", "0.1 * deviations_for(0.95,"):
         assert cells_below(150)[0] < 0.95
     with planted(
         confidence.hidden_by_noise,

@@ -352,16 +352,21 @@ def hidden_by_noise(
     law: NoiseLaw | CountNoise | None,
     tested: BoolArray,
     counts_as: FloatArray | None = None,
-) -> tuple[BoolArray, FloatArray]:
-    """Return a mask of values that noise does not distinguish from 0, and upper ends of all."""
-    # By Holm's correction over those that are `tested`, whose noise SDs are above 0; the ends are of 95 % intervals.
-    size, none = np.maximum(values, 0.0), np.zeros_like(noise)
+) -> BoolArray:
+    """Return a mask of values that noise does not distinguish from 0."""
+    # By Holm's correction over those that are `tested`, whose noise SDs are above 0.
+    none = np.zeros_like(noise)
     if law is None or not tested.any():
-        return np.zeros(noise.shape, dtype=bool), size
-    far = np.divide(size, noise, out=none.copy(), where=tested)
+        return np.zeros(noise.shape, dtype=bool)
+    far = np.divide(np.maximum(values, 0.0), noise, out=none.copy(), where=tested)
     p = np.where(tested, p_values(far, noise**2, none, law), np.nan)
-    hidden = tested & ~holds_among_all(p, np.ones(p.shape) if counts_as is None else counts_as, 0.95)
-    return hidden, size + deviations_for(0.95, law, noise**2, none) * noise
+    return tested & ~holds_among_all(p, np.ones(p.shape) if counts_as is None else counts_as, 0.95)
+
+
+def most_with_noise(values: FloatArray, noise: FloatArray, law: NoiseLaw | CountNoise | None) -> FloatArray:
+    """Return upper ends of 95 % intervals of values that are 0 or above."""
+    size = np.maximum(values, 0.0)
+    return size if law is None else size + deviations_for(0.95, law, noise**2, np.zeros_like(noise)) * noise
 
 
 def largest_holding(p: FloatArray, counts_as: FloatArray, level: float) -> float:

@@ -25,7 +25,14 @@ from dpmoments.analysis.answers import (
     rounded,
     takes_level,
 )
-from dpmoments.analysis.confidence import decided, format_probability, hidden_by_noise, not_clear, score_test
+from dpmoments.analysis.confidence import (
+    decided,
+    format_probability,
+    hidden_by_noise,
+    most_with_noise,
+    not_clear,
+    score_test,
+)
 from dpmoments.analysis.effects import odds_ratio
 from dpmoments.analysis.estimate import Estimates
 from dpmoments.analysis.functionals import LocalMoments, bilinear, describe_law
@@ -353,8 +360,8 @@ def counts_below(
 ) -> IntegerArray:
     """Return upper limits of the counts that noise does not distinguish from 0; else 0."""
     tested = noise > 0.0
-    hidden, ends = hidden_by_noise(noisy, noise, law, tested)
-    most = np.maximum(ends, counts)
+    hidden = hidden_by_noise(noisy, noise, law, tested)
+    most = np.maximum(most_with_noise(noisy, noise, law), counts)
     step = 10.0 ** np.maximum(np.floor(np.log10(np.where(tested, noise, 1.0))) - 1.0, 0.0)
     result: IntegerArray = np.where(hidden, (np.floor(most / step) + 1.0) * step, 0.0).astype(np.int64)
     result.setflags(write=False)

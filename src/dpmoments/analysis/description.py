@@ -21,7 +21,13 @@ from dpmoments.analysis.answers import (
     rounded_cells,
     takes_level,
 )
-from dpmoments.analysis.confidence import deviations_for, fieller_interval, hidden_by_noise, within_bounds
+from dpmoments.analysis.confidence import (
+    deviations_for,
+    fieller_interval,
+    hidden_by_noise,
+    most_with_noise,
+    within_bounds,
+)
 from dpmoments.analysis.functionals import WHY_NOISE_UNKNOWN, FeatureVariances, LocalMoments, comparisons_of, share_mask
 from dpmoments.analysis.released import Moments, cautions_in_full, dates_in, indices_of, named_features, pairs_of_levels
 from dpmoments.base.values import BoolArray, FloatArray
@@ -340,7 +346,7 @@ def described(release: Moments, *, tested: bool = True) -> Description:
         location = moments.location.copy()
         if tested:
             shares, counts_as = share_mask(release) & (noise > 0.0), comparisons_of(release, range(len(names)))
-            unclear = hidden_by_noise(location, noise, release.noise, shares, counts_as)[0]
+            unclear = hidden_by_noise(location, noise, release.noise, shares, counts_as)
             deviation_noise, below = _deviation_noise(release, moments, spread, unclear)
         for second, first in opposites.items():  # limits of both levels hold together
             location[second], noise[second], shared[second] = 1.0 - location[first], noise[first], -shared[first]
@@ -430,8 +436,8 @@ def _deviation_noise(
     # what clipping hides only adds to a variance, which is known to be above 0 without it
     drawn = variances.noise_per_row(replace(moments, law=moments.law.drawn))
     values, tested = variances.values / moments.n_rows, (per_row > 0.0) & ~of_share
-    hidden = hidden_by_noise(values, drawn, moments.law, tested & (drawn > 0.0))[0]
-    most = hidden_by_noise(values, per_row, moments.law, tested)[1]
+    hidden = hidden_by_noise(values, drawn, moments.law, tested & (drawn > 0.0))
+    most = most_with_noise(values, per_row, moments.law)
     return result, np.where(np.where(of_share, unclear_shares, hidden), np.sqrt(most) * moments.unit, 0.0)
 
 
