@@ -116,14 +116,18 @@ def _numbers(text: str) -> list[float]:
     return [float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
-def test_the_page_on_preflight_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("page", "blocks"), [pytest.param("goals.md", 2, marks=pytest.mark.slow), ("preflight.md", 2)])
+def test_a_page_prints_what_it_shows(
+    page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its blocks continue one another; an ellipsis stands for the rest of an output."""
-    page = ROOT / "docs" / "preflight.md"
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    shown = re.findall(r"```python\n(.*?)```\n+```text\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
-    assert len(shown) == 2
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    shown = re.findall(r"```python\n(.*?)```\n+(?:```text\n(.*?)```)?", text, re.S)
+    assert sum(bool(printed) for _, printed in shown) == blocks
     for block, printed in shown:
-        exec(compile(block, str(page), "exec"), names)
+        exec(compile(block, page, "exec"), names)
         assert capsys.readouterr().out.startswith(printed.removesuffix("…\n"))
 
 

@@ -34,6 +34,7 @@ RUN_BY = {
     "averages-and-counts": "test_docs",
     "choose-bounds": "test_rough_scale",
     "forecast": "test_forecast_units",
+    "goals": "test_docs",
     "how-to-read-tables": "test_docs",
     "ledger": "test_ledger",
     "people-not-rows": "test_docs",
