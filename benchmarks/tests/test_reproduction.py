@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
+from benchmarks.pages import part_of
 from benchmarks.papers.reproduce import runner
 from benchmarks.papers.reproduce.claims import by_share, never_above, slopes_near, spread_of, together, within_factor
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
@@ -25,19 +25,9 @@ from benchmarks.papers.reproduce.figures import BESIDE, FIGURES, named
 from benchmarks.papers.reproduce.figures.amin import AD, LAPLACE, NOTHING
 from benchmarks.papers.reproduce.figures.beside_amin import ROWS
 from benchmarks.papers.reproduce.figures.coinpress import RHOS
-from benchmarks.papers.reproduce.page import (
-    IMAGES,
-    PAGES,
-    Kept,
-    Page,
-    counted,
-    factor_of,
-    lines,
-    read_results,
-    write_findings,
-)
+from benchmarks.papers.reproduce.page import IMAGES, PAGES, Page, counted, factor_of, heading, read_results, write
 from benchmarks.papers.reproduce.plotter import labelled
-from benchmarks.papers.reproduce.results import Results
+from benchmarks.papers.reproduce.results import FACTS, Results
 from benchmarks.papers.reproduce.runner import Store, Task, carried_out, tasks
 
 from support.network import NetworkReachedError
@@ -140,7 +130,6 @@ def small_table(figure: Figure) -> dict[str, Any]:
 
 TINY = Figure(
     name="tiny",
-    paper="none",
     number="0",
     title="for tests",
     experiment="second_moments",
@@ -158,11 +147,11 @@ TINY = Figure(
 
 
 def measured(store: Store) -> list[tuple[Any, ...]]:
-    """All but times and circumstances, in the file's order."""
-    table = pq.read_table(store.figure_file("tiny"))
-    names = ("figure", "panel", "method", "x", "trial", "seed", "metric", "value")
-    assert {"machine", "cpu", "python", "numpy", "dpmoments", "commit", "date", "seconds"} <= set(table.column_names)
-    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+    """All but circumstances."""
+    names = ["panel", "method", "metric", "x", "trial", "seed", "value"]
+    table = store.read(TINY).sort_values(names)
+    assert set(FACTS) <= set(table)
+    return list(table[names].itertuples(index=False, name=None))
 
 
 def test_a_run_that_was_killed_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +159,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bits(tmp_path: Path, monkeypa
     count = runner.run([TINY], whole, quick=False, workers=1)
     expected = measured(whole)
     assert len(expected) == 3 * (7 + 4)
-    assert len({seed for *_, seed, _, _ in expected}) == len(expected)
+    assert len({seed for *_, seed, _ in expected}) == len(expected)
     assert runner.run([TINY], whole, quick=False, workers=1) == 0
 
     done = 0
@@ -185,7 +174,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bits(tmp_path: Path, monkeypa
     monkeypatch.setattr(runner, "carried_out", killed)
     with pytest.raises(KeyboardInterrupt):
         runner.run([TINY], broken, quick=False, workers=1)
-    (broken.folder / "parts" / "tiny" / "half.1.partial").write_bytes(b"half a file")
+    (broken.parts(TINY) / ".half.1").write_bytes(b"half a file")
     monkeypatch.undo()
     assert runner.run([TINY], broken, quick=False, workers=1) == count - 4
     assert measured(broken) == expected
@@ -343,13 +332,14 @@ def judged(claim: Claim, found: Results) -> Outcome:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
 def test_the_page_judges_by_the_declarations(page: Page) -> None:
     """Claims in their order, questions apart, no refutation without a word on what was tried or with settings that are lost."""
-    kept = Kept.read(page.path)
+    text = page.path.read_text(encoding="utf-8")
     with page.findings.open(encoding="utf-8", newline="") as stream:
         findings = {(row["figure"], row["claim"]): (row["verdict"], row["found"]) for row in csv.DictReader(stream)}
     assert len(findings) == sum(len(figure.claims) for figure in page.figures)
     for figure in page.figures:
         assert (IMAGES / f"{figure.name}.png").is_file()
-        section = kept.sections[figure.name]
+        assert f"### {heading(figure)}\n\n![Errors of {figure.name}]" in text
+        section = part_of(page.path, figure.name)
         asked = [findings[figure.name, claim.says][0] for claim in figure.claims if claim.ours]
         assert not asked or counted("Our questions", asked) in section
         claimed = {claim.says: findings[figure.name, claim.says][0] for claim in figure.claims if not claim.ours}
@@ -376,36 +366,29 @@ def test_no_two_curves_of_a_picture_look_alike() -> None:
         assert len(set(styles)) == len(styles), figure.name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.stem)
-def test_a_page_keeps_what_was_not_run_again(page: Page) -> None:
-    """Head, rule, order and sections are those that a run of nothing writes; a figure without a section must be run first."""
-    nothing = {figure.name: Results(figure, {}, {}) for figure in ALL}
-    kept = Kept.read(page.path)
-    assert not page.missing(nothing, kept)
-    assert "\n".join(lines(page, nothing, kept)).rstrip() + "\n" == page.path.read_text(encoding="utf-8")
-    first, *_ = page.figures
-    without = replace(kept, sections={name: text for name, text in kept.sections.items() if name != first.name})
-    assert page.missing(nothing, without) == [first.name]
-
-
 def test_only_a_full_run_changes_a_page(tmp_path: Path) -> None:
-    page = Page(tmp_path / "page.md", "# Head\n", (TINY,))
-    store = Store(tmp_path)
+    other = replace(TINY, name="other")
+    page, store = Page(tmp_path / "page.md", (TINY, other)), Store(tmp_path)
+    (tmp_path / "tables").mkdir()
+    empty = "".join(
+        f"<!-- {name}: begin -->\n<!-- {name}: end -->\n" for name in ("measured", "claims", "tiny", "other")
+    )
+    page.path.write_text(empty, encoding="utf-8")
+
+    def written() -> str:
+        write(page, {figure.name: read_results(figure, store) for figure in page.figures})
+        return "".join(part_of(page.path, name) for name in ("measured", "tiny", "other"))
+
     runner.run([TINY], store, quick=True, workers=1)
-    found = {"tiny": read_results(TINY, store)}
-    assert page.missing(found, Kept.read(page.path)) == ["tiny"]
+    assert not written()
     runner.run([TINY], store, quick=False, workers=1)
-    found = {"tiny": read_results(TINY, store)}
-    assert not page.missing(found, Kept.read(page.path))
-    write_findings(page, found)
-    page.path.write_text("\n".join(lines(page, found, Kept.read(page.path))).rstrip() + "\n", encoding="utf-8")
-    written = page.findings.read_bytes()
-    assert written.count(b"\n") > len(TINY.claims)
-    write_findings(page, {"tiny": Results(TINY, {}, {})})
-    assert page.findings.read_bytes() == written  # of a figure that was not run in full
-    kept = Kept.read(page.path)
-    assert set(kept.sections) == {"tiny"}
-    assert kept.measured.startswith("**A full run**")
+    assert re.fullmatch(r"Mean of 4 to 7 trials a point. Measured 2.*, commit .*\.", written())
+    runner.run([other], store, quick=False, workers=1)
+    assert written().startswith("**A full run**")
+    assert page.findings.read_text(encoding="utf-8") == "figure,claim,verdict,found\n"
+    page.findings.write_text("figure,claim,verdict,found\ntiny,a,reproduced,b\n", encoding="utf-8")
+    write(page, {figure.name: Results(figure, {}, {}) for figure in page.figures})
+    assert part_of(page.path, "claims") == "**Claims**: 1 reproduced."
 
 
 def test_the_rule_of_regimes_has_the_very_error_of_the_side_it_takes() -> None:

@@ -10,7 +10,7 @@ from benchmarks.papers.reproduce import page, plotter
 from benchmarks.papers.reproduce.declaration import Figure
 from benchmarks.papers.reproduce.figures import BESIDE, FIGURES
 from benchmarks.papers.reproduce.results import Results
-from benchmarks.papers.reproduce.runner import FOLDER, Store, budget, run
+from benchmarks.papers.reproduce.runner import FOLDER, Store, progress, run
 
 
 def main() -> None:
@@ -21,33 +21,27 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="figures whose names begin so")
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each (2)")
     parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the results")
-    parser.add_argument(
-        "--budget", action="store_true", help="say what is there and how long all takes, and run nothing"
-    )
+    parser.add_argument("--budget", action="store_true", help="say what is there and what is left, and run nothing")
     parser.add_argument("--page", action="store_true", help="draw, and write the pages, from what is there")
     options = parser.parse_args()
     store = Store(options.output)
-    chosen = [figure for figure in (*FIGURES, *BESIDE) if any(figure.name.startswith(start) for start in options.only)]
+    figures = (*FIGURES, *BESIDE)
+    chosen = [figure for figure in figures if any(figure.name.startswith(start) for start in options.only)]
     if not chosen:
-        parser.error(
-            f"no figure is called {', '.join(options.only)}: use {', '.join(figure.name for figure in FIGURES)}"
-        )
+        known = ", ".join(figure.name for figure in figures)
+        parser.error(f"no figure is called {', '.join(options.only)}: use {known}")
     if options.budget:
-        print("\n".join(budget(chosen, store)))
+        print("\n".join(progress(figure, store) for figure in chosen))
         return
     if not options.page:
         run(chosen, store, quick=options.quick, workers=options.workers)
-    found = {figure.name: page.read_results(figure, store) for figure in (*FIGURES, *BESIDE)}
+    found = {figure.name: page.read_results(figure, store) for figure in figures}
     for figure in chosen:
         print("\n".join(told(figure, found, options.output)))
     for written in page.PAGES:
-        kept = page.Kept.read(written.path)
-        if missing := written.missing(found, kept):
-            print(f"docs/{written.path.name} stays as it is: {', '.join(missing)} must be run in full first")
-        elif any(page.complete(found[figure.name], found) for figure in written.figures):
-            page.write_findings(written, found)
-            written.path.write_text("\n".join(page.lines(written, found, kept)).rstrip() + "\n", encoding="utf-8")
-            print(f"wrote the figures that were run in full to docs/{written.path.name}")
+        if any(page.complete(found[figure.name], found) for figure in written.figures):
+            page.write(written, found)
+            print(f"wrote the figures that were run in full to docs/evidence/{written.path.name}")
 
 
 def told(figure: Figure, found: Mapping[str, Results], output: Path) -> Iterator[str]:
@@ -58,29 +52,18 @@ def told(figure: Figure, found: Mapping[str, Results], output: Path) -> Iterator
         lenders = ", ".join(name for name in figure.borrowed if not found[name].panels)
         yield f"  not measured{f': run {lenders} first' if lenders else ''}"
         return
-    if not page.complete(results, found):
+    full = page.complete(results, found)
+    if not full:
         yield "  a part of its points and trials: verdicts may change with the full run"
-    for claim, outcome in page.judged(figure, results):
-        if outcome is None:
-            yield f"  not compared   {claim.says}"
-        else:
-            word = outcome.verdict.answer if claim.ours else outcome.verdict
-            yield f"  {word.upper()}   {claim.says}"
-            yield f"      {outcome.found}"
-    folder = page.IMAGES if page.complete(results, found) else output / "pictures"
-    yield from (f"  {path}" for path in draw(figure, results, folder / f"{figure.name}.png", output))
-
-
-def draw(figure: Figure, results: Results, picture: Path, output: Path) -> Iterator[Path]:
-    """Draw a figure, and into ``output`` what is not ours; return the paths."""
+    for claim, verdict, numbers in page.judged(results):
+        yield f"  {verdict.upper()}   {claim.says}"
+        yield f"      {numbers}"
+    picture = (page.IMAGES if full else output / "pictures") / f"{figure.name}.png"
     plotter.draw(figure, results, picture)
-    yield picture
-    if any(panel.published for panel in figure.panels):
-        plotter.draw(figure, results, output / "published" / f"{figure.name}.png", published=True)
-        yield output / "published" / f"{figure.name}.png"
+    yield f"  {picture}"
     if figure.name == "coinpress-8":
         plotter.draw_map(output / "map-of-europe.png")
-        yield output / "map-of-europe.png"
+        yield f"  {output / 'map-of-europe.png'}"
 
 
 if __name__ == "__main__":

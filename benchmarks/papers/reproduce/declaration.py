@@ -52,7 +52,7 @@ class Panel:
 
 
 class Verdict(StrEnum):
-    """Whether a claim of a paper was found again; ``LEGEND`` has the rule."""
+    """Whether a claim of a paper was found again; the page has the one rule of all verdicts."""
 
     REPRODUCED = "reproduced"
     CHANGED = "reproduced with changes"
@@ -62,18 +62,6 @@ class Verdict(StrEnum):
     @property
     def answer(self) -> str:
         return {Verdict.REPRODUCED: "yes", Verdict.CHANGED: "in part"}.get(self, "no")
-
-
-LEGEND: Mapping[Verdict, str] = {
-    Verdict.REPRODUCED: "in every cell (panel × point) that the claim is about; a ratio that two standard errors do not "
-    "distinguish from 1 counts for the claim.",
-    Verdict.CHANGED: "in more than half of the cells, with the exceptions counted; or within a wider limit than the claim's; or "
-    "with a change that is named.",
-    Verdict.INCOMPARABLE: "we did not find it, but with settings that are ours because the paper's are lost or not stated: that "
-    "refutes nothing.",
-    Verdict.FAILS: "otherwise. What would have to be true for the claim to hold is named, and was tried.",
-}
-"""The one rule of all verdicts."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +108,6 @@ class Figure:
     """One figure of a paper, or one beside them, which has no number."""
 
     name: str
-    paper: str
     number: str = ""
     title: str
     experiment: str  # module of ``experiments`` whose ``measure`` runs one trial of one point
@@ -135,7 +122,6 @@ class Figure:
     # What the page says.
     claims: Sequence[Claim] = ()
     instead: Sequence[Instead] = ()
-    notes: Sequence[str] = ()
     unknown: str = ""  # that of every claim which does not say its own
     # Curves of other figures: labels of methods by name. Those of panels of the same titles are drawn as well.
     borrowed: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -14,12 +14,14 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.papers.reproduce.declaration import Figure, Method, Panel, Point
+from benchmarks.papers.reproduce.experiments.map_of_europe import people, private_components
+from benchmarks.papers.reproduce.experiments.one_run import MEAN
+from benchmarks.papers.reproduce.figures import named
 from benchmarks.papers.reproduce.results import Results
 
 WIDTH, HEIGHT = 4.2, 3.3
 WIDTH_OF_A_SIGN = 0.055
 """Of the legend, in inches; a line and its space take half an inch more."""
-SHADES_OF_PUBLISHED = plt.get_cmap("Greys")
 COLORS_KEPT = 96
 BEYOND_BEST = 30.0
 """How far up a picture of the best goes, as a factor: the worst may be a million times as much."""
@@ -27,11 +29,8 @@ MAX_BANDS = 8
 """Curves above which none has a band: bands would hide one another, and the picture says so."""
 
 
-def draw(figure: Figure, results: Results, path: Path, *, published: bool = False) -> None:
-    """Write the picture.
-
-    ``published`` draws the authors' own curves in grey as well, where they are at hand; they are no part of this repository.
-    """
+def draw(figure: Figure, results: Results, path: Path) -> None:
+    """Write the picture."""
     panels = results.panels
     columns = min(figure.columns, len(panels))
     rows = -(-len(panels) // columns)
@@ -44,7 +43,7 @@ def draw(figure: Figure, results: Results, path: Path, *, published: bool = Fals
         if figure.drawing == "balls":
             balls(axes, panel, results)
         else:
-            curves(axes, panel, results, published=published)
+            curves(axes, panel, results)
         axes.set_title(panel.title, fontsize=10)
         axes.set_xlabel(panel.axis or figure.axis)
         axes.set_ylabel(figure.error)
@@ -55,9 +54,8 @@ def draw(figure: Figure, results: Results, path: Path, *, published: bool = Fals
     picture.legend(
         known.values(), known.keys(), loc="outside lower center", ncols=max(1, min(beside, 3 * columns, 8)), fontsize=7
     )
-    fewest, most = results.trials
-    trials = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    picture.suptitle(f"{figure.title}: {figure.summary}, {trials} trials a point{shades(results)}", fontsize=11)
+    words = f"{figure.title}: {figure.summary}, {results.trials_in_words}{shades(results)}"
+    picture.suptitle(words, fontsize=11)
     save(picture, path)
 
 
@@ -89,8 +87,6 @@ def save(picture: plt.Figure, path: Path) -> None:
 
 def labelled(results: Results) -> Iterator[Method]:
     """Methods of the figure, then those borrowed that it has not itself, with their styles."""
-    from benchmarks.papers.reproduce.figures import named
-
     figure = results.figure
     yield from figure.methods
     own = {method.label for method in figure.methods}
@@ -98,13 +94,11 @@ def labelled(results: Results) -> Iterator[Method]:
         yield from (method for method in named(name).methods if method.label in set(labels) - own)
 
 
-def curves(axes: plt.Axes, panel: Panel, results: Results, *, published: bool) -> None:
+def curves(axes: plt.Axes, panel: Panel, results: Results) -> None:
     """Errors over the grid, a band over the middle half of the trials."""
     figure = results.figure
     methods = list(labelled(results))
     bands = has_bands(results)
-    if published and panel.published is not None:
-        grey_curves(axes, panel.published)
     best: list[float] = []
     for method in methods:
         metrics = [metric for metric in results.metrics(method.label) if metric in (figure.drawn or [metric])]
@@ -145,27 +139,7 @@ def best_and_worst(axes: plt.Axes, panel: Panel, method: Method, results: Result
     return list(map(float, least))
 
 
-def grey_curves(axes: plt.Axes, name: str) -> None:
-    from benchmarks.papers.reproduce.figures.coinpress import published
-
-    known = published(name) or {}
-    for place, (curve, points) in enumerate(known.items()):
-        shade = SHADES_OF_PUBLISHED(0.3 + 0.5 * place / max(len(known) - 1, 1))
-        axes.plot(
-            list(points),
-            list(points.values()),
-            "-",
-            color=shade,
-            lw=4.0,
-            alpha=0.5,
-            zorder=0,
-            label=f"published, {curve}",
-        )
-
-
 def balls(axes: plt.Axes, panel: Panel, results: Results) -> None:
-    from benchmarks.papers.reproduce.experiments.one_run import MEAN
-
     x = panel.points[0]
     for method, line in zip(results.figure.methods, ("-", ":"), strict=True):
         steps = [metric.split()[1] for metric in results.metrics(method.label) if metric.startswith("radius")]
@@ -185,9 +159,6 @@ def balls(axes: plt.Axes, panel: Panel, results: Results) -> None:
 
 def draw_map(path: Path) -> None:
     """Figure 8 of CoinPress itself, one run a panel: a picture of people's data, which is not to be published here."""
-    from benchmarks.papers.reproduce.experiments.map_of_europe import people, private_components
-    from benchmarks.papers.reproduce.figures import named
-
     figure = named("coinpress-8")
     table, exact, colors = people()
     shades = [_matplotlib_color(color) for color in colors]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import pandas as pd
 from scipy.special import stdtrit
 from scipy.stats import trim_mean
 
@@ -21,6 +20,8 @@ TWO_ERRORS = 0.97725
 """The normal law below two standard errors."""
 LEAST = "least"
 """Stands for the least of all that was measured of a method at a point."""
+FACTS = ("machine", "cpu", "python", "numpy", "dpmoments", "commit", "date")
+"""What pages say of the runs that results are of."""
 Key = tuple[str, str, str]
 """Panel, method, metric."""
 
@@ -72,24 +73,15 @@ class Results:
         self.points = values
 
     @classmethod
-    def read(cls, figure: Figure, file: Path, borrowed: Sequence[tuple[Path, Sequence[str]]] = ()) -> Results:
-        """From the file of a figure, and those of figures that it borrows curves from."""
-        found: dict[Key, dict[float, list[tuple[int, float]]]] = {}
+    def of(cls, figure: Figure, frames: Iterable[pd.DataFrame]) -> Results:
+        """From a figure's results as they are kept, and those of figures that it borrows curves from."""
+        values: dict[Key, dict[float, np.ndarray]] = {}
         facts: dict[str, set[str]] = {}
-        for path, labels in [(file, None), *borrowed]:
-            if not path.exists():
-                continue
-            for row in pq.read_table(path).to_pylist():
-                if labels is None or row["method"] in labels:
-                    key = row["panel"], row["method"], row["metric"]
-                    found.setdefault(key, {}).setdefault(row["x"], []).append((row["trial"], row["value"]))
-                    for name in ("machine", "cpu", "python", "numpy", "dpmoments", "commit"):
-                        facts.setdefault(name, set()).add(row[name])
-                    facts.setdefault("date", set()).add(row["date"][:10])
-        values = {
-            key: {x: np.array([value for _, value in sorted(trials)]) for x, trials in sorted(points.items())}
-            for key, points in found.items()
-        }
+        for frame in (frame for frame in frames if len(frame)):
+            for key, rows in frame.sort_values("trial").groupby(["panel", "method", "metric"]):
+                values[key] = {x: at["value"].to_numpy() for x, at in rows.groupby("x")}
+            for name in FACTS:
+                facts.setdefault(name, set()).update(frame[name])
         return cls(figure, values, {name: sorted(known) for name, known in facts.items()})
 
     @property
@@ -104,6 +96,11 @@ class Results:
         known = [(label, points) for (_, label, _), points in self.points.items()]
         counts = [len(values) for label, points in known if label not in drawn_once for values in points.values()]
         return (min(counts), max(counts)) if counts else (0, 0)
+
+    @property
+    def trials_in_words(self) -> str:
+        fewest, most = self.trials
+        return f"{fewest} trials a point" if fewest == most else f"{fewest} to {most} trials a point"
 
     @property
     def is_full(self) -> bool:

@@ -14,10 +14,9 @@ from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Meth
 from benchmarks.papers.reproduce.experiments.ridge import ALPHAS, metric
 from benchmarks.papers.reproduce.results import Results
 
-PAPER = "Amin, Dick, Kulesza, Muñoz Medina & Vassilvitskii 2019"
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 QUICK = (0.01, 0.1, 0.5, 1.0, 4.0)
-second_moments = partial(Figure, paper=PAPER, experiment="second_moments", axis="ε", error="‖Ĝ − G‖_F / n")
+second_moments = partial(Figure, experiment="second_moments", axis="ε", error="‖Ĝ − G‖_F / n")
 DELTAS = {"16": 1e-16, "10": 1e-10, "3": 1e-3}
 """By the numbers in the paper's legends."""
 
@@ -68,15 +67,6 @@ SYNTHETIC = tuple(
     for d in (10, 100)
     for n in (1000, 10_000, 50_000)
 )
-MISPRINT = (
-    "Algorithm 2 of the paper prints the power of its acceptance probability in the denominator and sets a sum to 0 "
-    "that is 1. Drawn "
-    "as printed it is not ε-DP ([misprinted-bingham.md](misprinted-bingham.md)); all directions here are by the right one."
-)
-CALIBRATION = (
-    "AD, IT-U and KT have the paper's temperatures, ε_i/4, which spend half of what they may. At ε_i/2 the errors of AD are "
-    "down to 0.7 times these, where there are rows enough ([beside-the-figures.md](beside-the-figures.md))."
-)
 NEEDS_MORE_NOISE = (
     "Tried: the published scale and the exact one, each at three δ; and three other readings of Algorithm 3's Normalize "
     "([beside-amin-normalize](beside-the-figures.md#beside-amin-normalize-the-tables-of-figure-2b-by-other-readings-of-normalize))."
@@ -85,10 +75,6 @@ SCALING = (
     "The paper says of these tables that rows have norm at most 1, and no more: with standardized columns and all rows divided "
     "by the longest norm AD has less error than Gaussian noise in most cells "
     "([beside-amin-scalings](beside-the-figures.md#beside-amin-scalings-the-tables-of-figure-1-brought-to-norm-1-in-other-ways))."
-)
-ENCODING = (
-    "The paper gives plots and no numbers, and does not say how Adult was encoded; all 48,842 rows with “?” as a level "
-    "and no target come to its 108 features."
 )
 
 
@@ -177,7 +163,6 @@ FIGURE_1A = second_moments(
         Instead("AD", "dpmoments", "the default under pure ε, matrix Laplace noise and its repair"),
         Instead("L", "dpmoments", "the same"),
     ),
-    notes=(MISPRINT, CALIBRATION, ENCODING),
 )
 
 
@@ -201,10 +186,6 @@ FIGURE_1B = second_moments(
     instead=(
         Instead("AD", "dpmoments, δ = 1e-10", "the default under (ε, 10⁻¹⁰)"),
         Instead("G-10", "dpmoments, δ = 1e-10", "the same"),
-    ),
-    notes=(
-        "Which scale the paper's Gaussian noise had is not said beyond its source. As published: Δ√(2 ln(1.25/δ))/ε on "
-        "every entry of the upper triangle, Δ = √2. Exact: by the privacy curve, isotropic.",
     ),
 )
 
@@ -255,7 +236,6 @@ FIGURE_2A = second_moments(
         Claim("the gap between AD and KT grows with d and shrinks with n", gap_grows_with_d_and_shrinks_with_n),
     ),
     instead=(Instead("AD", "dpmoments", "the default under pure ε"),),
-    notes=(MISPRINT, CALIBRATION),
 )
 
 
@@ -324,15 +304,6 @@ NOISE_OF_P = (
     "Which noise its output perturbation had the paper does not say: Chaudhuri et al.'s is for losses of slope at most 1, which "
     "squared loss is not. Tried: that noise, which is not private here, and noise for ‖w‖ ≤ 1, which is; the best α of each, "
     "and the same α."
-)
-REGRESSION_NOTES = (
-    "Drawn is the loss at the best α of each method and ε; the shade goes up to its worst.",
-    "The paper calls output perturbation (ε, δ): with noise of Gamma length it is pure, and so it is here.",
-    "P adds noise to the minimiser. Chaudhuri et al.'s noise is for losses of slope at most 1; squared loss has none "
-    "unless ‖w‖ is bounded. *P* minimises over ‖w‖ ≤ 1 with the noise that this needs, (W + 2)/α; *P, slope 1* has the "
-    "noise 1/α of a loss of slope 1 and is **not private** here. α is that of equation 3, of the sum over the rows.",
-    "Tests are on rows that were not trained on: a fifth of the table; of synthetic tables n rows are trained on "
-    "and n/4 more are tested.",
 )
 
 
@@ -425,9 +396,7 @@ def best_alpha(results: Results, panel: str, method: str, x: float) -> str:
     return digits(min(ALPHAS, key=lambda alpha: results.center(panel, method, metric(alpha), x)))
 
 
-regressions_by_alpha = partial(
-    Figure, paper=PAPER, experiment="ridge", axis="ε", drawing="best", methods=REGRESSIONS, trials=50
-)
+regressions_by_alpha = partial(Figure, experiment="ridge", axis="ε", drawing="best", methods=REGRESSIONS, trials=50)
 
 
 # Amin et al., Figure 3: the first column predicted from the others, synthetic rows.
@@ -469,7 +438,6 @@ FIGURE_3 = regressions_by_alpha(
         USEFUL,
     ),
     instead=(Instead("AD", "dpmoments", "ridge regression from a default release", metric="least"),),
-    notes=REGRESSION_NOTES,
 )
 
 
@@ -488,7 +456,6 @@ FIGURE_4 = regressions_by_alpha(
         Instead("P", "dpmoments", "ridge regressions from one default release", metric="least"),
         Instead("AD", "dpmoments", "the same", metric="least"),
     ),
-    notes=REGRESSION_NOTES,
 )
 
 
@@ -508,10 +475,6 @@ FIGURE_5 = regressions_by_alpha(
         USEFUL,
     ),
     instead=(Instead("AD", "dpmoments", "ridge regression from a default release", metric="least"),),
-    notes=(
-        *REGRESSION_NOTES,
-        "The first column is alcohol of Wine, frequency of Airfoil, age of Adult: which one the paper has is not said.",
-    ),
 )
 
 FIGURES = (FIGURE_1A, FIGURE_1B, FIGURE_2A, FIGURE_2B, FIGURE_3, FIGURE_4, FIGURE_5)

@@ -27,7 +27,7 @@ from benchmarks.papers.reproduce.experiments.tables import NORMALIZATIONS, SCALI
 from benchmarks.papers.reproduce.figures import amin
 from benchmarks.papers.reproduce.results import Results
 
-beside_moments = partial(Figure, paper="Beside Amin et al. 2019", experiment="moments_beside", error="‖Ĝ − G‖_F / n")
+beside_moments = partial(Figure, experiment="moments_beside", error="‖Ĝ − G‖_F / n")
 DEPTH = 23
 """Trials of methods that are quick; slow ones on tables of a hundred columns have fewer."""
 SLOW = 8
@@ -161,12 +161,6 @@ CALIBRATIONS = beside_moments(
         question("with its repair it has less error than they have at every ε", never_above("dpmoments", *DIRECTIONS)),
     ),
     instead=(Instead(AD_TIGHT.label, "dpmoments", "the default under pure ε"),),
-    notes=(
-        "*Tight* takes sensitivity 1 where the paper's temperatures take 2. Directions *as printed* are drawn by the "
-        "law of the acceptance in the paper's Algorithm 2, too concentrated: they are **not ε-DP** at the ε of their "
-        "point and stand here as what programs do that follow the print "
-        "([misprinted-bingham.md](misprinted-bingham.md)). The paper's own figures were not made with it.",
-    ),
 )
 
 
@@ -298,11 +292,6 @@ FORMS = beside_moments(
         ),
     ),
     instead=(Instead("AD", "dpmoments", "the default under pure ε", panels=[panel.title for panel in FORM_PANELS]),),
-    notes=(
-        "How the paper encoded Adult is not said (Figure 1). Its Wine has no target (its least "
-        "dimension is 13); of its Airfoil it says nothing. The replication has complete rows, leaves one level of "
-        "each column out and does not standardise the indicators.",
-    ),
 )
 
 
@@ -348,11 +337,6 @@ SCALED_TABLES = beside_moments(
         Claim(
             "(section 4) the gap between AD and KT is widest on Adult", amin.gap_is_widest_on_adult, unknown=NOT_STATED
         ),
-    ),
-    notes=(
-        "Columns are standardized, brought to [0, 1] (*ranges*), centered and divided by their range, or left in their "
-        "*units*; then all rows are divided by the norm of the longest, or every row by its own. Figure 1 has standardized "
-        "columns and every row of norm 1.",
     ),
 )
 
@@ -410,10 +394,6 @@ NORMALIZED = beside_moments(
         question("read in these ways, has AD less error than Gaussian noise as published?", beaten_as_published),
         question("than Gaussian noise of d^1.5 on each entry, the replication's scale?", beaten_by_wide_noise),
     ),
-    notes=(
-        "The paper asks of a column, which is a person, mean 0, variance 1 and norm 1, which no column can have. Figure 2 "
-        "standardizes features and divides each person by their own norm.",
-    ),
 )
 
 
@@ -460,10 +440,6 @@ RATES = beside_moments(
             ),
         ),
         Claim("(appendix C.1) the gap between AD and KT closes as n grows", gap_closes),
-    ),
-    notes=(
-        "Tables by Algorithm 3 of the paper, eigenvalues moved into [0, n]; δ = 10⁻¹⁰ of Gaussian noise. The slopes "
-        "are over n from 31,623 on.",
     ),
 )
 
@@ -562,10 +538,6 @@ OVER_D = beside_moments(
         Claim("(appendix C.1) the gap between AD and KT grows with d", gap_grows),
         Claim("(appendix C.1) at small ε AD gains on Gaussian noise as d grows", gains_on_gaussian_noise),
     ),
-    notes=(
-        "Tables by Algorithm 3 of the paper; all estimates have their eigenvalues moved into [0, n], which lowers "
-        "the errors of additive noise and so their slopes. AD is called lost where it has more error than (tr G/d)·I.",
-    ),
 )
 
 
@@ -663,12 +635,6 @@ REGIMES = beside_moments(
         ),
     ),
     instead=(Instead(BY_EIGENVALUE.label, "dpmoments", "the default under (ε, δ)"),),
-    notes=(
-        "The rule is `papers.mechanisms.eigenvectors.RegimeRule(largest_eigenvalue=…)`. The eigenvalue is a public guess; "
-        "without one the rule takes n, which it cannot pass. Both sides are as the library has them, tight, split by "
-        "gaps, by the exact Gaussian curve; the rule compares two bounds without their constants, reads no data, and has the "
-        "very error of the side that it takes. `auto` does not use it.",
-    ),
 )
 
 FIGURES = (CALIBRATIONS, FORMS, SCALED_TABLES, NORMALIZED, RATES, OVER_D, REGIMES)

@@ -10,8 +10,6 @@ from benchmarks.papers.reproduce.figures import sheffet
 from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.sheffet import techniques
 
-SHEFFET = "Beside Sheffet 2015"
-
 CLIPPED = sheffet.both("Analyze Gauss, clipped", "tab:orange", {"technique": techniques.GAUSS})
 LEAST_SHIFT = sheffet.both("Analyze Gauss + least cI", "tab:olive", {"technique": "Gaussian noise, cI, least c"})
 SHRUNK = sheffet.both("Analyze Gauss, shrunk", "tab:brown", {"technique": "Gaussian noise, shrunk"})
@@ -100,7 +98,6 @@ def inverse_is_no_rival(results: Results, which: int) -> Outcome:
 
 REPAIRS_OF_NOISE = Figure(
     name="beside-sheffet-repairs",
-    paper=SHEFFET,
     title="Repairs of Gaussian noise, noise on the inverse and pure ε on one regression",
     experiment="regressions",
     axis="n",
@@ -134,11 +131,6 @@ REPAIRS_OF_NOISE = Figure(
     ),
     instead=(Instead(INVERSE[0].label, "dpmoments", "the default under (ε, δ)"),),
     unknown=sheffet.LOST,
-    notes=(
-        "Setting and calibrations are those of [Sheffet's figures](reproduction.md#sheffet-2015).",
-        "Noise on the inverse is given half of the model's own least eigenvalue as a public lower bound. Algorithm 1 "
-        "has the library's degrees of freedom here.",
-    ),
 )
 
 
@@ -215,7 +207,6 @@ def default_against_scaled(results: Results) -> Outcome:
 
 COLLINEAR = Figure(
     name="beside-sheffet-collinear",
-    paper=SHEFFET,
     title="Four regressions on ten nearly collinear features, and on the five that are independent",
     experiment="collinear",
     axis="n",
@@ -289,14 +280,6 @@ COLLINEAR = Figure(
         Instead(CLIPPED[0].label, "dpmoments", "the default, for regressions that are well posed", panels=OF_FIVE),
     ),
     unknown="The task and its settings are ours: the paper's are lost in our copy.",
-    notes=(
-        "Ours: five standard normal features; five more, each (x_j + x_{j+1})/√2 plus noise of standard deviation "
-        "0.1; four targets, each a combination of the first five plus noise of standard deviation ½; 14 columns, "
-        "rows divided by 8 and clipped there, δ = 10⁻⁶, rows added or removed. Of all ten features the error is that "
-        "of the predictions, since coefficients along collinear directions mean little; of the first five it is that "
-        "of the coefficients. Both are against least squares on the table itself, so that they are the price of "
-        "privacy alone; *least squares on other rows* is what n rows cannot tell.",
-    ),
 )
 
 
@@ -324,7 +307,6 @@ def worse_than_the_best(results: Results, which: int) -> Outcome:
 
 LEAST_C = Figure(
     name="beside-sheffet-outputs",
-    paper=SHEFFET,
     title="Figure 5 with the least c",
     experiment="regressions",
     axis="n",
@@ -339,10 +321,6 @@ LEAST_C = Figure(
         worse_than_the_best,
     ),
     unknown=sheffet.LOST,
-    notes=(
-        "c is the least that leaves no negative eigenvalue. Figures 5 and 6 have a 95 % bound on the spectral norm of the "
-        "noise in its place; the paper's own c is lost in our copy.",
-    ),
 )
 
 FIGURES = (REPAIRS_OF_NOISE, COLLINEAR, LEAST_C)

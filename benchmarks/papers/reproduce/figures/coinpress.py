@@ -17,8 +17,7 @@ from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Meth
 from benchmarks.papers.reproduce.experiments.means import LAWS
 from benchmarks.papers.reproduce.results import Results
 
-PAPER = "Biswas, Dong, Kamath & Ullman 2020 (CoinPress)"
-hundred = partial(Figure, paper=PAPER, trials=100)
+hundred = partial(Figure, trials=100)
 hundred_means = partial(hundred, experiment="means", axis="n", error="‖μ̂ − μ‖₂", summary="trimmed mean")
 hundred_covariances = partial(
     hundred, experiment="covariances", error="Mahalanobis error", summary="trimmed mean", columns=2
@@ -158,10 +157,6 @@ FIGURE_1 = hundred(
     log_axis=False,
     log_error=False,
     claims=(Claim("each ball is smaller than the last and holds the mean", balls_shrink_about_the_mean),),
-    notes=(
-        f"The caption has n, ρ and t; the first ball is of radius {RADIUS:g} about 0 here. The paper's Figure 2 passes "
-        "the budget of the last step to every step of its loop: here each step has its own.",
-    ),
 )
 
 
@@ -250,13 +245,6 @@ FIGURE_3 = hundred_means(
         Instead("SYMQ", "dpmoments", "the same, over n", panels=(OVER_N,)),
         Instead("KV", "dpmoments", "the same, over n", panels=(OVER_N,)),
     ),
-    notes=(
-        "*Released* is the released program's algorithm, written anew; *t* without it the library's with that many "
-        "steps and the paper's shares; *dpmoments* chooses them from n, d, ρ and R, *no radius* is told no radius and "
-        "no scale (`variance-aware`). KV is over a finite range and without pairs of rows, whose order must not "
-        f"matter. All have the same rows, where the paper gives SYMQ twice as many. Coordinatewise methods have {FEW} "
-        "trials.",
-    ),
 )
 
 
@@ -306,11 +294,6 @@ FIGURE_4 = hundred_means(
         Instead("SYMQ", "dpmoments", "the same"),
         Instead("KV", "dpmoments", "the same"),
     ),
-    notes=(
-        "The caption of the third panel has n = 2,000, the text 1,000: the caption's. R = 10√d and ρ = 0.5 where not "
-        f"varied. The fourth panel is not in the paper. At d = 500 coordinatewise methods have {SLOW} trials, "
-        f"{SLOW // 2} in the fourth panel, elsewhere {FEW}.",
-    ),
 )
 
 
@@ -338,10 +321,6 @@ FIGURE_5 = hundred_means(
         ),
     ),
     instead=(Instead("released, t = 2", "dpmoments", '`release_mean(…, mechanism="coinpress")`'),),
-    notes=(
-        "All laws have mean 10 in every coordinate, the edge of the first ball, and covariance I. The section names "
-        "multivariate Laplace and Student laws; the released program draws independent coordinates. Both are here.",
-    ),
 )
 
 
@@ -451,13 +430,6 @@ FIGURE_6 = hundred_covariances(
         Instead("released, t = 2", "dpmoments", "the same", panels=(SKEWED,)),
         Instead("released, t = 5", "dpmoments", "the same", panels=(OVER_K, SKEWED_OVER_K)),
     ),
-    notes=(
-        "*Released* is the algorithm of the released program, written anew with both of its mistakes: it multiplies by "
-        "A from the wrong side, although A is not symmetric from the second step on, and takes absolute values of "
-        "eigenvalues where it should drop negative ones. It draws the published curves. *Mended* is the same "
-        "algorithm, constants and noise without them. *t* alone is the library's CoinPress with that many steps. The "
-        "fourth panel is not in the paper.",
-    ),
 )
 
 
@@ -500,9 +472,6 @@ FIGURE_7 = hundred_covariances(
     instead=(
         Instead("released, t = 3", "dpmoments", '`release(…, mechanism="coinpress")`', panels=(ISOTROPIC_OVER_RHO,)),
         Instead("released, t = 2", "dpmoments", "the same", panels=(SKEWED_OVER_RHO,)),
-    ),
-    notes=(
-        "The caption has d = 10, the text 50: the caption's, as the published curves. The second panel is not in the paper.",
     ),
 )
 
@@ -561,11 +530,6 @@ FIGURE_8 = hundred(
     claims=(
         Claim("one step loses most of the structure, t = 5 finds both components", several_steps_find_the_map),
         question("the library's default finds both, whatever t is", default_finds_it_with_less),
-    ),
-    notes=(
-        "What is drawn here is the agreement with the exact components, over t; the map itself is drawn into the "
-        "folder of results and is no "
-        "part of this repository, which holds no data of these people. ρ = 1 is from the authors' program; the text has no ρ.",
     ),
 )
 

@@ -9,7 +9,6 @@ from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Meth
 from benchmarks.papers.reproduce.figures import amin
 from benchmarks.papers.reproduce.results import Results
 
-PAPER = "Astruc, Kader-Yettefti & Denost, project report on Amin et al."
 DELTA = 1e-3
 """That of the program; the report states none."""
 UNREPAIRED = {"repair": "none"}
@@ -63,7 +62,6 @@ def says_something(results: Results) -> Outcome:
 def figure(number: str, table: str, title: str, shape: str) -> Figure:
     return Figure(
         name=f"replication-{number}",
-        paper=PAPER,
         number=number,
         title=f"Iterative eigenvectors, Laplace and Gaussian noise on {title} ({shape})",
         experiment="second_moments",
@@ -83,13 +81,6 @@ def figure(number: str, table: str, title: str, shape: str) -> Figure:
             Claim("its error is low (in high dimension too)", says_something),
         ),
         instead=(Instead("DP (iterative)", "dpmoments", "the default under pure ε"),),
-        notes=(
-            "The report's Gaussian noise has a standard deviation of d^1.5 √log(1/δ)/ε **on each entry**: that is the size of "
-            "the whole matrix's error, and d^1.5/2 times and more what (ε, δ) asks of an entry. The report states neither a δ "
-            f"nor a repair; its program has {DELTA:g} and none, and so it is here.",
-            "The program that the report points to draws the noisy eigenvalues twice and so spends 1.5 ε, and takes "
-            "its directions from 500 random vectors; here Algorithm 1 is as the report describes it, at ε.",
-        ),
     )
 
 

@@ -25,7 +25,6 @@ from benchmarks.papers.reproduce.results import Results
 from benchmarks.papers.sheffet import techniques
 from benchmarks.papers.sheffet.techniques import BASE
 
-PAPER = "Sheffet 2015"
 ROWS = tuple(2.0**power for power in (10, 12, 14, 16, 18, 20))
 QUICK = ROWS[:5]
 CALIBRATIONS = ("paper", "exact")
@@ -69,17 +68,7 @@ PROJECTION = Method(
 )
 POSTERIOR = Method("posterior, not private", {"knows": "posterior"}, style={"color": "peru", "ls": "--"})
 LOST = "The paper's settings are lost in our copy; these are ours."
-regressions = partial(
-    Figure, paper=PAPER, experiment="regressions", axis="n", error=ERROR, trials=60, reference=1.0, unknown=LOST
-)
-SETTINGS = (
-    "The paper's numbers (features, noise, bound on the rows, ε, δ, n) are missing from the copy that we worked from: "
-    "the task and the techniques are the paper's, the numbers ours. 10 standard normal features and an intercept, ‖β‖ "
-    "= 1, noise of standard deviation ½, rows divided by a bound on their norm and clipped there; δ = 10⁻⁶, rows added "
-    "or removed; n is public. A new table in every trial. An error of 1 is what β̂ = 0 gets.",
-    "*Paper* is the formula of the theorem; *exact* is the same mechanism calibrated by its exact privacy curve ([by "
-    "how much](earlier-studies.md)). Degrees of freedom that the paper sets, and our copy lost, are the library's.",
-)
+regressions = partial(Figure, experiment="regressions", axis="n", error=ERROR, trials=60, reference=1.0, unknown=LOST)
 
 
 def under_both(
@@ -144,13 +133,6 @@ FIGURE_1 = regressions(
         Instead("Algorithm 1, paper", "dpmoments", "the default under (ε, δ), Gaussian noise by its exact curve"),
         Instead("Algorithm 2, paper", "dpmoments", "the same"),
     ),
-    notes=(
-        *SETTINGS,
-        "At ε = 1 the grid goes on to 2²³ rows, with 12 trials there: with the paper's constants Algorithm 2 pads nothing from "
-        "about 2²² rows on, and needs more of them at a smaller ε.",
-        "Algorithm 2 pads nothing where its lower bound s on the least eigenvalue is w² or more. Calibrated exactly it needs "
-        "w² + B² there, since the neighbour without a row may have less by B²; so the library has it under both calibrations.",
-    ),
 )
 
 
@@ -165,7 +147,6 @@ FIGURE_2 = regressions(
     borrowed={"sheffet-1": ("dpmoments", "least squares")},
     claims=under_both("taking the mean of the noise off reduces the error", below(ALGORITHM_3_LESS, ALGORITHM_3)),
     instead=(Instead("Algorithm 3 less its mean, paper", "dpmoments", "the default under (ε, δ)"),),
-    notes=SETTINGS,
 )
 
 
@@ -208,7 +189,6 @@ FIGURE_3 = regressions(
         Instead("Algorithm 4, ν = n, paper", "dpmoments", "the default under (ε, δ)"),
         Instead("Algorithm 5, paper", "dpmoments", "the same"),
     ),
-    notes=SETTINGS,
 )
 
 
@@ -293,7 +273,6 @@ FIGURE_4 = regressions(
         Instead("Algorithm 2, paper", "dpmoments", "the same"),
         Instead("Algorithm 3 less its mean, paper", "dpmoments", "the same"),
     ),
-    notes=(*SETTINGS, "The c of cI is lost too; ours is a 95 % bound on the spectral norm of the noise."),
 )
 
 
@@ -427,7 +406,6 @@ def lasso_is_not_sparse_where_it_should_be(results: Results, which: int) -> Outc
 
 FIGURE_5 = Figure(
     name="sheffet-5",
-    paper=PAPER,
     number="5",
     title="Many regressions: other outputs as features",
     experiment="outputs_as_features",
@@ -470,13 +448,6 @@ FIGURE_5 = Figure(
         Instead("Algorithm 2, paper", "dpmoments", "the default under (ε, δ)"),
     ),
     unknown=LOST,
-    notes=(
-        *SETTINGS,
-        "10 outputs of the same 10 features are released together, 21 columns with the intercept; the coefficients "
-        "of the k other outputs should come out 0. The lasso has its features standardised, its intercept free, and "
-        "the penalty of the least BIC, which counts n rows where a release holds the evidence of far fewer; negative "
-        "eigenvalues are set to 0 first.",
-    ),
 )
 
 
@@ -561,7 +532,6 @@ FIGURE_6 = replace(
         ),
     ),
     instead=(),
-    notes=(),
 )
 
 FIGURES = (FIGURE_1, FIGURE_2, FIGURE_3, FIGURE_4, FIGURE_5, FIGURE_6)
