@@ -9,7 +9,6 @@ from pathlib import Path
 
 NOT_BENCHMARKS = (
     "__main__",
-    "papers.amin.table",
     "papers.items",
     "papers.reproduce",
     "papers.sheffet.techniques",

@@ -20,15 +20,14 @@ import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
-from benchmarks.papers.amin.table import EPSILONS, repaired
-from benchmarks.papers.amin.utility_bounds import Table
+from benchmarks.papers.reproduce.figures.amin import EPSILONS
+from benchmarks.papers.summed_once import SummedOnce, repaired, summed_once
 from dpmoments import datasets
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.moments.repair import Repair
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.unit import Neighbors
 
 PAGE = EVIDENCE / "every-mechanism.md"
 TRIALS = 40
@@ -99,11 +98,6 @@ class Cell:
         return self.ratio * math.hypot(*parts)
 
 
-def unit_table(name: str, rows: np.ndarray) -> Table:
-    """The setting of the paper."""
-    return Table(name, rows, dpm.Schema.unit_ball(rows.shape[1]), Neighbors.REPLACE_ONE, mean=False)
-
-
 def trials_of(mechanism: str, n_features: int) -> int:
     return FEWER.get(mechanism, (TRIALS, TRIALS // 2))[n_features > MANY_FEATURES]
 
@@ -117,31 +111,31 @@ def budgets(mechanism: Mechanism) -> Iterator[PrivacyBudget]:
             yield from (PrivacyBudget.approximate(epsilon, delta) for delta in DELTAS if delta)
 
 
-def errors(table: Table, plan: Plan, trials: int) -> np.ndarray:
-    n_rows = table.n_rows
+def errors(rows: SummedOnce, plan: Plan, trials: int) -> np.ndarray:
+    n_rows = rows.n_rows
     found = []
     for seed in range(trials):
-        noisy = plan.run(table.rows, PrivacyFilter.open(plan, insecure_seed=seed))
+        noisy = plan.run(rows, PrivacyFilter.open(plan, insecure_seed=seed))
         about_zero = noisy.gram
         if noisy.center is not None:
             cross = np.outer(noisy.center, noisy.sum)
             about_zero = noisy.gram + cross + cross.T + noisy.count * np.outer(noisy.center, noisy.center)
         gram = repaired(plan, about_zero, n_rows, Repair.SPECTRAL)
-        found.append(dpm.metrics.normalized_frobenius_error(gram, table.gram, n_rows=n_rows))
+        found.append(dpm.metrics.normalized_frobenius_error(gram, rows.gram, n_rows=n_rows))
     return np.array(found)
 
 
-def measure(name: str, table: Table) -> list[Measured]:
+def measure(name: str, rows: SummedOnce) -> list[Measured]:
     """Every mechanism at every budget that serves the table."""
     found = []
     for mechanism in map(make_mechanism, MECHANISMS):
-        trials, start = trials_of(mechanism.name, table.rows.n_features), time.perf_counter()
+        trials, start = trials_of(mechanism.name, rows.n_features), time.perf_counter()
         for budget in budgets(mechanism) if trials else ():
             try:
-                plan = table.plan(mechanism, budget)
+                plan = rows.plan(mechanism, budget)
             except ValueError:  # it does not serve the table, or not at this budget
                 continue
-            of_trials = errors(table, plan, trials)
+            of_trials = errors(rows, plan, trials)
             error = float(of_trials.std(ddof=1) / math.sqrt(trials)) if trials > 1 else math.nan
             about = mechanism.name, budget.epsilon, budget.delta
             found.append(Measured(*about, float(of_trials.mean()), error, trials, plan.mechanism.name))
@@ -204,7 +198,7 @@ def main() -> None:
         "| --- | --- |" + " ---: |" * len(EPSILONS),
     ]
     for name, make in DATA:
-        found = measure(name, unit_table(name, make()))
+        found = measure(name, summed_once(make()))
         by_table[name] = cells(found)
         lines += table_lines(name, found)
     trials = f"{TRIALS} trials below {MANY_FEATURES} features and half as many above, where no number is named."

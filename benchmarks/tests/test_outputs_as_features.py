@@ -24,7 +24,7 @@ from benchmarks.papers.sheffet.techniques import (
     projection_without_a_ridge,
     techniques,
 )
-from benchmarks.papers.summed_once import SummedOnce
+from benchmarks.papers.summed_once import summed_once
 from scipy import stats
 
 from dpmoments.privacy.filter import PrivacyFilter
@@ -126,7 +126,7 @@ def test_the_lasso_on_a_release_is_not_sparse_where_it_should_be() -> None:
 
 def test_every_technique_spends_the_budget_and_the_two_adaptive_ones_start_from_the_same_degrees() -> None:
     model, degrees = outputs_as_features(0), {}
-    rows = SummedOnce(model.table(2**9, np.random.default_rng(0)), ADD_REMOVE)
+    rows = summed_once(model.table(2**9, np.random.default_rng(0)), ADD_REMOVE)
     labels = {method.settings["technique"] for method in FIGURE.methods if "technique" in method.settings}
     asked = [technique for technique in techniques() if technique.label in labels]
     assert len(asked) == 14
@@ -146,7 +146,7 @@ def test_every_technique_spends_the_budget_and_the_two_adaptive_ones_start_from_
 def test_kept_means_of_the_additive_noise_are_those_of_a_wishart_matrix() -> None:
     """No rows: the mean diagonal entry of Wishart(s²I, k) is ks², its standard error over d entries and 60 draws s²√(2k/60d)."""
     model = outputs_as_features(0)
-    rows = SummedOnce(np.zeros((1, 21)), ADD_REMOVE)
+    rows = summed_once(np.zeros((1, 21)), ADD_REMOVE)
     for technique in techniques():
         if technique.label != ADDITIVE_AS_DRAWN:
             continue

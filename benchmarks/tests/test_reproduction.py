@@ -19,8 +19,9 @@ from benchmarks.papers.reproduce.claims import by_share, never_above, slopes_nea
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance
 from benchmarks.papers.reproduce.experiments.means import released_mean
-from benchmarks.papers.reproduce.experiments.moments_beside import SIDES, summed, taken
 from benchmarks.papers.reproduce.experiments.ridge import ridge_of_every_target
+from benchmarks.papers.reproduce.experiments.second_moments import SIDES, taken
+from benchmarks.papers.reproduce.experiments.tables import summed
 from benchmarks.papers.reproduce.figures import BESIDE, FIGURES, named
 from benchmarks.papers.reproduce.figures.amin import AD, LAPLACE, NOTHING
 from benchmarks.papers.reproduce.figures.beside_amin import ROWS

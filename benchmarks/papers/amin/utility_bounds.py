@@ -10,28 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.papers.datasets import standardized_unit_rows
-from dpmoments.datasets import Dataset
+from benchmarks.papers.summed_once import SummedOnce, summed_once
+from dpmoments import datasets
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.lattice_noise import count_scale
-from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.papers.bounds.arguments import Constants, NoiseKind
 from dpmoments.papers.bounds.eigenvectors import eigenvector_release_error, largest_noise, released_eigenvector_error
 from dpmoments.papers.mechanisms.eigenvectors import IterativeEigenvectors, IterativeEigenvectorsPlan
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.filter import PrivacyFilter
-from dpmoments.privacy.unit import Neighbors
-from dpmoments.rows.moments import ExactMoments
-from dpmoments.rows.rows import Rows
 
 PAGE = EVIDENCE / "utility-bounds-eigenvectors.md"
 FAILURE = 0.05
@@ -46,74 +40,19 @@ LINES = (
 )
 
 
-class SummedOnce(Rows):
-    """The same rows; sums that no step transforms are made once a lattice."""
-
-    def moments(self, center: Any = None, linear: Any = None, radius: float = 1.0, *, bits: int = 20) -> ExactMoments:
-        if center is not None or linear is not None or radius != 1.0:
-            return super().moments(center, linear, radius, bits=bits)
-        if bits not in self._kept:
-            self._kept[bits] = super().moments(bits=bits)
-        return self._kept[bits]
-
-    @cached_property
-    def _kept(self) -> dict[int, ExactMoments]:
-        return {}
+def runs(rows: SummedOnce, plan: Plan, trials: int) -> Iterator[tuple[float, Any]]:
+    """‖Ĝ − G‖_F/n and diagnostics."""
+    for seed in range(trials):
+        noisy = plan.run(rows, PrivacyFilter.open(plan, insecure_seed=10_000 + seed))
+        yield float(np.linalg.norm(noisy.gram - rows.gram)) / rows.n_rows, noisy.diagnostics
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table and how it is encoded: rows of norm 1, or by its public schema with count and mean."""
-
-    name: str
-    data: Any
-    schema: dpm.Schema
-    neighbors: Neighbors
-    mean: bool
-
-    @cached_property
-    def rows(self) -> SummedOnce:
-        """Behind the questions that mechanisms ask."""
-        plain = Rows.of(self.data, self.schema, mean=self.mean, neighbors=self.neighbors, threads=1)
-        return SummedOnce(plain.schema, plain.neighbors, plain.source, plain.threads)
-
-    @cached_property
-    def gram(self) -> np.ndarray:
-        moments = self.rows.moments()
-        return np.asarray(moments.gram, dtype=np.float64) * moments.scale**2
-
-    @cached_property
-    def n_rows(self) -> int:
-        return self.rows.count()
-
-    @cached_property
-    def eigenvalues(self) -> np.ndarray:
-        return np.maximum(np.linalg.eigvalsh(self.gram)[::-1], 0.0)
-
-    def plan(self, mechanism: dpm.mechanisms.Mechanism, budget: PrivacyBudget) -> Plan:
-        public = self.n_rows if self.neighbors.table_size_is_public else None
-        return mechanism.plan(MomentShape.of(self.schema, mean=self.mean, n_rows=public), budget, self.neighbors)
-
-    def runs(self, plan: Plan, trials: int) -> Iterator[tuple[float, Any]]:
-        """‖Ĝ − G‖_F/n about 0 and diagnostics."""
-        for seed in range(trials):
-            noisy = plan.run(self.rows, PrivacyFilter.open(plan, insecure_seed=10_000 + seed))
-            yield float(np.linalg.norm(noisy.gram - self.gram)) / self.n_rows, noisy.diagnostics
-
-
-def unit_rows(name: str, data: Dataset) -> Table:
-    """The setting of the paper: standardised, rows of norm 1, replace-one, second moment alone."""
-    rows = standardized_unit_rows(data, include_target=name == "Adult")
-    return Table(name, rows, dpm.Schema.unit_ball(rows.shape[1]), Neighbors.REPLACE_ONE, mean=False)
-
-
-def synthetic(n_rows: int, n_features: int, decay: float) -> Table:
+def synthetic(n_rows: int, n_features: int, decay: float) -> np.ndarray:
     """Normal rows with eigenvalues ∝ i^−decay, scaled to norm 1."""
     normal = np.random.default_rng(0).standard_normal((n_rows, n_features))
     rows = normal * np.arange(1, n_features + 1) ** (-decay / 2)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    name = f"synthetic, i^−{decay:g}"
-    return Table(name, rows, dpm.Schema.unit_ball(n_features), Neighbors.REPLACE_ONE, mean=False)
+    return rows
 
 
 def temperatures_at_least(plan: IterativeEigenvectorsPlan, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -178,9 +117,13 @@ def slack(plan: IterativeEigenvectorsPlan, failure: float) -> float:
 
 def bounds() -> list[str]:
     """Bound over measured error: of the median error and of the largest, and how often the error was above."""
-    loaded = {"Wine": dpm.datasets.wine(), "Airfoil": dpm.datasets.airfoil(), "Adult": dpm.datasets.adult()}
-    tables = [unit_rows(name, data) for name, data in loaded.items()]
-    tables += [synthetic(10_000, 10, decay) for decay in (0.0, 1.0, 2.0)] + [synthetic(100_000, 50, 1.0)]
+    tables = [
+        ("Wine", standardized_unit_rows(datasets.wine())),
+        ("Airfoil", standardized_unit_rows(datasets.airfoil())),
+        ("Adult", standardized_unit_rows(datasets.adult(), include_target=True)),
+        *((f"synthetic, i^−{decay:g}", synthetic(10_000, 10, decay)) for decay in (0.0, 1.0, 2.0)),
+        ("synthetic, i^−1", synthetic(100_000, 50, 1.0)),
+    ]
     lines = [
         "| table | ε | allocation | error, median | Theorem 2: factor, median (max) | paper's constants | "
         "Corollary 1: factor, median (max) | paper's constants | above Theorem 2, Corollary 1 |",
@@ -188,28 +131,29 @@ def bounds() -> list[str]:
     ]
     factors: dict[str, list[float]] = {"prior": [], "prior, paper": [], "released": [], "released, paper": []}
     above = total = 0
-    for table in tables:
-        n, d = table.n_rows, len(table.gram)
-        runs = TRIALS if d < 40 else TRIALS // 10
+    for name, table in tables:
+        n, d = table.shape
+        rows, trials = summed_once(table), TRIALS if d < 40 else TRIALS // 10
+        eigenvalues = np.maximum(np.linalg.eigvalsh(rows.gram)[::-1], 0.0)
         for epsilon in EPSILONS:
             for label, mechanism in LINES:
-                plan = table.plan(mechanism, PrivacyBudget.pure(epsilon))
+                plan = rows.plan(mechanism, PrivacyBudget.pure(epsilon))
                 assert isinstance(plan, IterativeEigenvectorsPlan)
-                found = list(table.runs(plan, runs))
+                found = list(runs(rows, plan, trials))
                 errors = np.array([error for error, _ in found])
-                prior = error_bound_on(plan, table.eigenvalues, FAILURE) / n / errors
-                paper = error_bound_on(plan, table.eigenvalues, FAILURE, constants="paper") / n / errors
+                prior = error_bound_on(plan, eigenvalues, FAILURE) / n / errors
+                paper = error_bound_on(plan, eigenvalues, FAILURE, constants="paper") / n / errors
                 of = [released_error_bound(plan, diagnostics, FAILURE) for _, diagnostics in found]
                 of_paper = [released_error_bound(plan, one, FAILURE, constants="paper") for _, one in found]
                 released, released_paper = np.array(of) / n / errors, np.array(of_paper) / n / errors
                 over, over_released = int((prior < 1.0).sum()), int((released < 1.0).sum())
-                above, total = above + int(((prior < 1.0) | (released < 1.0)).sum()), total + runs
+                above, total = above + int(((prior < 1.0) | (released < 1.0)).sum()), total + trials
                 for key, values in zip(factors, (prior, paper, released, released_paper), strict=True):
                     factors[key] += values.tolist()
                 lines.append(
-                    f"| {table.name}, n = {n:,}, d = {d} | {epsilon:g} | {label} | {np.median(errors):.3g} | "
+                    f"| {name}, n = {n:,}, d = {d} | {epsilon:g} | {label} | {np.median(errors):.3g} | "
                     f"{np.median(prior):.2g} ({prior.max():.2g}) | {np.median(paper):.2g} | {np.median(released):.2g} "
-                    f"({released.max():.2g}) | {np.median(released_paper):.2g} | {over}, {over_released} of {runs} |"
+                    f"({released.max():.2g}) | {np.median(released_paper):.2g} | {over}, {over_released} of {trials} |"
                 )
                 print(lines[-1], flush=True)
     names = ("Theorem 2", "with the paper's constants", "Corollary 1", "with the paper's constants")

@@ -14,12 +14,10 @@ from functools import lru_cache
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments.regressions import ADD_REMOVE, by_label
 from benchmarks.papers.sheffet.techniques import Technique, multiple_regressions
-from benchmarks.papers.summed_once import SummedOnce
+from benchmarks.papers.summed_once import summed_once
 from dpmoments.mechanisms.base import Plan
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator
-
-__all__ = ["measure"]
 
 TABLES = multiple_regressions(predictions=True)
 """Both questions are asked of the same tables."""
@@ -28,7 +26,7 @@ TABLES = multiple_regressions(predictions=True)
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
     n, epsilon = int(point.x), float(point.settings["epsilon"])
     asked = multiple_regressions(predictions=point.settings["features"] == "all")
-    rows = SummedOnce(TABLES.table(n, point.rng("table", of=())), ADD_REMOVE)
+    rows = summed_once(TABLES.table(n, point.rng("table", of=())), ADD_REMOVE)
     for method in methods:
         settings = dict(method.settings)
         if settings.get("knows") == "covariance":
@@ -36,7 +34,7 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
         else:
             technique, plan = with_its_plan(settings["technique"], settings["calibration"], n, epsilon)
             generator = insecure_generator(point.seed("noise", settings, of=("epsilon",)))
-            noisy = plan.run(rows, PrivacyFilter(plan, generator))  # type: ignore[arg-type]
+            noisy = plan.run(rows, PrivacyFilter(plan, generator))
             estimate = technique.repair(noisy.gram, plan)
         (error,) = asked.errors([estimate], rows.gram)
         yield method.label, "error", error

@@ -16,8 +16,6 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.papers.reproduce.declaration import Method, Point
 
-__all__ = ["measure", "released_covariance", "rotation"]
-
 
 def rotation(d: int, rng: np.random.Generator) -> np.ndarray:
     """A uniformly random orthogonal matrix."""

@@ -18,8 +18,6 @@ from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance, rotation
 
-__all__ = ["measure", "people", "private_components"]
-
 ENLARGED, SPREAD = 20.0, 30.0
 
 

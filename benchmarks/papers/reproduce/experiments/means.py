@@ -17,8 +17,6 @@ import dpmoments as dpm
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.reproduce.declaration import Method, Point
 
-__all__ = ["measure", "released_mean"]
-
 KNOWN_SCALE = ("coinpress", "naive", "karwa-vadhan")
 KNOWN_RADIUS = (*KNOWN_SCALE, "symq")
 """What estimators are told: rows of unit variance, and the radius; coordinatewise ones have it for every coordinate."""

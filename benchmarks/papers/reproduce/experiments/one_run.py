@@ -13,8 +13,6 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.papers.reproduce.declaration import Method, Point
 
-__all__ = ["measure"]
-
 MEAN = (5.0, -3.0)
 
 

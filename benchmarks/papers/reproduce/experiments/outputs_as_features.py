@@ -17,12 +17,10 @@ from sklearn.linear_model import lasso_path
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments.regressions import ADD_REMOVE, estimated, with_its_plan
 from benchmarks.papers.sheffet.techniques import BASE, OUTPUTS, Experiment, outputs_as_features
-from benchmarks.papers.summed_once import SummedOnce
+from benchmarks.papers.summed_once import SummedOnce, summed_once
 from dpmoments.moments.repair import clip
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator
-
-__all__ = ["BASE_ZEROS", "CLIPPED", "MOST", "NEEDED", "OTHER_ZEROS", "SCALED", "SPURIOUS", "Zeros", "lasso", "measure"]
 
 SPURIOUS, NEEDED, CLIPPED = "norm on the other outputs", "needed cI", "rows clipped"
 BASE_ZEROS, OTHER_ZEROS = "base features at 0", "other outputs at 0"
@@ -37,7 +35,7 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
     model = outputs_as_features(others)
     table = model.table(n, point.rng("table", of=("model",)))
     beyond = float(np.mean(np.einsum("ij,ij->i", table, table) > 1.0))
-    rows = SummedOnce(table, ADD_REMOVE)
+    rows = summed_once(table, ADD_REMOVE)
     del table
     found: dict[str, int] = {}
     (regression,) = model.regressions
@@ -64,7 +62,7 @@ def needed_repair(rows: SummedOnce, model: Experiment, n: int, method: Method, p
         asked["technique"], asked["calibration"], model.name, n, float(point.settings["epsilon"])
     )
     generator = insecure_generator(point.seed("noise", dict(asked), of=("model", "epsilon")))
-    drawn = plan.run(rows, PrivacyFilter(plan, generator)).gram  # type: ignore[arg-type]
+    drawn = plan.run(rows, PrivacyFilter(plan, generator)).gram
     return not np.array_equal(technique.repair(drawn, plan), drawn)
 
 

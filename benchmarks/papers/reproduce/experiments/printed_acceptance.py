@@ -16,8 +16,6 @@ from dpmoments.privacy.sampling import noised, without_low_bits
 from dpmoments.privacy.sensitivity import Sensitivity
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["Misprinted"]
-
 
 class PrintedDirections(Directions):
     """Priced like the right law, as the paper prices it, and drawn by the law of the printed acceptance."""
@@ -47,7 +45,7 @@ class MisprintedPlan(IterativeEigenvectorsPlan):
     def draw_directions(
         self, gram: np.ndarray, eigenvalues: np.ndarray, privacy_filter: PrivacyFilter
     ) -> tuple[np.ndarray, list[float]]:
-        return super().draw_directions(gram, eigenvalues, PrintedAcceptance(privacy_filter))  # type: ignore[arg-type]
+        return super().draw_directions(gram, eigenvalues, PrintedAcceptance(privacy_filter))
 
 
 class Misprinted(IterativeEigenvectors):

@@ -26,13 +26,11 @@ from benchmarks.papers.sheffet.techniques import (
     projection_without_a_ridge,
     techniques,
 )
-from benchmarks.papers.summed_once import SummedOnce
+from benchmarks.papers.summed_once import SummedOnce, summed_once
 from dpmoments.mechanisms.base import Plan
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.unit import Neighbors
-
-__all__ = ["measure"]
 
 ADD_REMOVE = Neighbors.ADD_REMOVE
 WITH_DEGREES = {"Algorithm 1": dpm.mechanisms.JohnsonLindenstrauss, "inverse Wishart": dpm.mechanisms.InverseWishart}
@@ -43,7 +41,7 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
     settings, n = point.settings, int(point.x)
     model = outputs_as_features(settings["others"]) if settings["model"] == "many" else one_output()
     table = model.table(n, point.rng("table", of=("model",)))
-    rows = SummedOnce(table, ADD_REMOVE)
+    rows = summed_once(table, ADD_REMOVE)
     del table
     found: dict[str, int] = {}  # degrees of freedom that Algorithm 2 found in this trial, by calibration
     (regression,) = model.regressions
@@ -77,9 +75,9 @@ def estimated(
         plan = with_degrees(
             asked["technique"], asked.get("adaptive", False), calibration, degrees, model.name, n, epsilon
         )
-        return plan.run(rows, PrivacyFilter(plan, generator)).gram  # type: ignore[arg-type]
+        return plan.run(rows, PrivacyFilter(plan, generator)).gram
     technique, plan = with_its_plan(asked["technique"], calibration, model.name, n, epsilon)
-    return technique.repair(plan.run(rows, PrivacyFilter(plan, generator)).gram, plan)  # type: ignore[arg-type]
+    return technique.repair(plan.run(rows, PrivacyFilter(plan, generator)).gram, plan)
 
 
 def algorithm_2(
@@ -88,7 +86,7 @@ def algorithm_2(
     if calibration not in found:
         _, plan = with_its_plan(JL_ADAPTIVE, calibration, model.name, n, epsilon)
         generator = insecure_generator(point.seed("degrees", calibration, of=("model", "epsilon")))
-        noisy = plan.run(rows, PrivacyFilter(plan, generator))  # type: ignore[arg-type]
+        noisy = plan.run(rows, PrivacyFilter(plan, generator))
         found[calibration] = int(noisy.diagnostics["degrees_of_freedom"])
     return found[calibration]
 

@@ -16,12 +16,10 @@ import numpy as np
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments import tables
 from benchmarks.papers.reproduce.experiments.second_moments import released_gram
-from benchmarks.papers.summed_once import SummedOnce
+from benchmarks.papers.summed_once import SummedOnce, summed_once
 from benchmarks.practice.regression.methods import constrained_ridge, minimiser_sensitivity, vector_noise
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.unit import Neighbors
-
-__all__ = ["ALPHAS", "measure", "metric"]
 
 ALPHAS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 TRAINING = 0.8
@@ -53,7 +51,7 @@ def split(name: str, n_rows: int | None, n_features: int | None) -> Split:
     order = np.random.default_rng([len(table), 5]).permutation(len(table))
     trained = int(TRAINING * len(table))
     test = table[order[trained:]]
-    return Split(SummedOnce(table[order[:trained]]), test.T @ test / len(test))
+    return Split(summed_once(table[order[:trained]]), test.T @ test / len(test))
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:

@@ -1,8 +1,11 @@
 """‖Ĝ − G‖_F/n of a released second moment (Amin et al. 2019, section 4 and C.1; the replication, section 5), rows replaced.
 
-Panel: ``table``, with ``n`` and ``d`` where it is synthetic; x is ε. Method: ``mechanism`` with ``options``, ``delta``, and
-``repair`` (eigenvalues into [0, n], as the papers do, where none is given); or ``gaussian``, a published scale of the noise; or
-``knows``, what needs no table.
+Panel: ``table``; ``n``, ``d`` (where it is synthetic) and ``epsilon``, but what ``x`` names in their place (ε where it names
+nothing); ``delta``, which a method may set otherwise. Method: ``mechanism`` with ``options`` and ``repair`` (eigenvalues into
+[0, n], as the papers do, where none is given); or ``gaussian``, a published scale of the noise; or ``knows``, what needs no
+table; or ``printed``, a split of the budget whose directions are drawn by the printed acceptance; or ``rule``, the rule of
+regimes given the table's largest eigenvalue, which is **private**, or n in its place: it has the very error of the mechanism
+that it takes.
 """
 
 from __future__ import annotations
@@ -14,32 +17,59 @@ from functools import lru_cache
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.papers.amin.table import repaired
 from benchmarks.papers.reproduce.declaration import Method, Point
 from benchmarks.papers.reproduce.experiments import tables
-from benchmarks.papers.summed_once import SummedOnce
+from benchmarks.papers.reproduce.experiments.printed_acceptance import Misprinted
+from benchmarks.papers.summed_once import SummedOnce, repaired
 from dpmoments.mechanisms.base import Plan
 from dpmoments.mechanisms.registry import make_mechanism
+from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.moments.repair import Repair, clip
-from dpmoments.papers.mechanisms.eigenvectors import PaperLaplace
+from dpmoments.papers.mechanisms.eigenvectors import PaperLaplace, RegimeRule
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator
 from dpmoments.privacy.sensitivity import gram_frobenius
 from dpmoments.privacy.unit import Neighbors
 
-__all__ = ["measure", "planned", "released_gram"]
+SIDES = {
+    "iterative-eigenvectors": Method("eigenvectors", {"mechanism": "iterative-eigenvectors", "delta": 0.0}),
+    "gaussian": Method("Gaussian", {"mechanism": "gaussian"}),
+}
+"""Of the rule of regimes."""
 
 
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
-    settings = point.settings
-    rows = tables.summed(settings["table"], settings.get("n"), settings.get("d"))
-    exact = rows.gram
+    panel = {name: value for name, value in point.settings.items() if name != "x"}
+    panel[point.settings.get("x", "epsilon")] = point.x
+    n, d = (None if panel.get(name) is None else int(panel[name]) for name in ("n", "d"))
+    rows = tables.summed(panel["table"], n, d)
     for method in methods:
-        if method.settings.get("knows") == "trace":
-            estimate = np.eye(rows.n_features) * np.trace(exact) / rows.n_features
-        else:
-            estimate = released_gram(rows, method, point.x, point.seed(method.label, dict(method.settings)))
-        yield method.label, "error", dpm.metrics.normalized_frobenius_error(estimate, exact, n_rows=rows.n_rows)
+        estimate = estimated(rows, method, float(panel["epsilon"]), float(panel.get("delta", 0.0)), point)
+        yield method.label, "error", dpm.metrics.normalized_frobenius_error(estimate, rows.gram, n_rows=rows.n_rows)
+
+
+def estimated(rows: SummedOnce, method: Method, epsilon: float, delta: float, point: Point) -> np.ndarray:
+    asked, n, d = method.settings, rows.n_rows, rows.n_features
+    if asked.get("knows") == "trace":
+        of_the_trace: np.ndarray = np.eye(d) * np.trace(rows.gram) / d
+        return of_the_trace
+    if "rule" in asked:
+        return estimated(rows, taken(rows, asked["rule"], epsilon, delta), epsilon, delta, point)
+    seed = point.seed(method.label, dict(asked))
+    if "printed" in asked:
+        budget = dpm.PrivacyBudget.pure(epsilon)
+        mechanism = Misprinted(allocation=asked["printed"], calibration="paper")
+        plan = mechanism.plan(MomentShape(d, n_rows=n, mean=False), budget, "replace_one")
+        noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))
+        return repaired(plan, noisy.gram, n, Repair.CLIP)
+    return released_gram(rows, Method(method.label, {"delta": delta} | dict(asked)), epsilon, seed)
+
+
+def taken(rows: SummedOnce, given: str, epsilon: float, delta: float) -> Method:
+    largest = float(np.linalg.eigvalsh(rows.gram)[-1]) if given == "largest eigenvalue" else None
+    shape = MomentShape(rows.n_features, n_rows=rows.n_rows, mean=False)
+    plan = RegimeRule(largest).plan(shape, dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta), "replace_one")
+    return SIDES[plan.mechanism.name]
 
 
 def released_gram(rows: SummedOnce, method: Method, epsilon: float, seed: int) -> np.ndarray:
@@ -51,7 +81,7 @@ def released_gram(rows: SummedOnce, method: Method, epsilon: float, seed: int) -
         noisy = rows.gram + noise + np.triu(noise, 1).T
         return noisy if repair is Repair.NONE else clip(noisy, upper=n)
     plan = planned(asked["mechanism"], tuple(sorted(asked.get("options", {}).items())), delta, epsilon, n, d)
-    noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))  # type: ignore[arg-type]
+    noisy = plan.run(rows, PrivacyFilter(plan, insecure_generator(seed)))
     return repaired(plan, noisy.gram, n, repair)
 
 
@@ -59,7 +89,7 @@ def released_gram(rows: SummedOnce, method: Method, epsilon: float, seed: int) -
 def planned(
     mechanism: str, options: tuple[tuple[str, object], ...], delta: float, epsilon: float, n: int, d: int
 ) -> Plan:
-    shape = dpm.mechanisms.shape.MomentShape(d, n_rows=n, mean=False)
+    shape = MomentShape(d, n_rows=n, mean=False)
     budget = dpm.PrivacyBudget.of(epsilon=epsilon, delta=delta)
     if (mechanism, options) == ("laplace", (("calibration", "paper"),)):
         return PaperLaplace().plan(shape, budget, "replace_one")

@@ -10,11 +10,9 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.acceptance_counts import algorithm_3
-from benchmarks.papers.summed_once import SummedOnce
+from benchmarks.papers.summed_once import SummedOnce, summed_once
 from dpmoments import datasets
 from dpmoments.datasets import Dataset
-
-__all__ = ["LOADERS", "NORMALIZATIONS", "SCALINGS", "SYNTHETIC", "summed", "table"]
 
 
 def features(data: Dataset, *, include_target: bool) -> np.ndarray:
@@ -64,8 +62,11 @@ LOADERS: Mapping[str, Callable[[], np.ndarray]] = {
         for scaling, how in SCALINGS.items()
     },
     "wine": lambda: papers_datasets.standardized_unit_rows(datasets.wine()),
+    "wine, target": lambda: papers_datasets.standardized_unit_rows(datasets.wine(cultivar=True), include_target=True),
     "airfoil": lambda: papers_datasets.standardized_unit_rows(datasets.airfoil(), include_target=True),
+    "airfoil, no target": lambda: papers_datasets.standardized_unit_rows(datasets.airfoil()),
     "adult": lambda: papers_datasets.standardized_unit_rows(datasets.adult(complete=False), unknown_is_a_level=True),
+    "adult, complete": lambda: papers_datasets.standardized_unit_rows(datasets.adult(), include_target=True),
     "wine, replication": lambda: papers_datasets.replication_rows(datasets.wine(), standardize=False),
     "airfoil, replication": lambda: papers_datasets.replication_rows(datasets.airfoil(), standardize=False),
     "adult, replication": lambda: papers_datasets.replication_rows(datasets.adult(), standardize=True),
@@ -108,4 +109,4 @@ def table(name: str, n_rows: int | None = None, n_features: int | None = None) -
 
 @lru_cache(maxsize=6)
 def summed(name: str, n_rows: int | None = None, n_features: int | None = None) -> SummedOnce:
-    return SummedOnce(table(name, n_rows, n_features))
+    return summed_once(table(name, n_rows, n_features))

@@ -22,12 +22,12 @@ from benchmarks.papers.reproduce.claims import (
     unmeasured,
 )
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
-from benchmarks.papers.reproduce.experiments.moments_beside import SIDES
+from benchmarks.papers.reproduce.experiments.second_moments import SIDES
 from benchmarks.papers.reproduce.experiments.tables import NORMALIZATIONS, SCALINGS, SYNTHETIC
 from benchmarks.papers.reproduce.figures import amin
 from benchmarks.papers.reproduce.results import Results
 
-beside_moments = partial(Figure, experiment="moments_beside", error="‖Ĝ − G‖_F / n")
+beside_moments = partial(Figure, experiment="second_moments", error="‖Ĝ − G‖_F / n")
 DEPTH = 23
 """Trials of methods that are quick; slow ones on tables of a hundred columns have fewer."""
 SLOW = 8
@@ -318,7 +318,6 @@ NOT_STATED = "The paper says of these tables that rows have norm at most 1, and 
 SCALED_TABLES = beside_moments(
     name="beside-amin-scalings",
     title="The tables of Figure 1, brought to norm 1 in other ways",
-    experiment="second_moments",
     axis="ε",
     panels=tuple(
         Panel(f"{table}: {scaling}", {"table": f"{table.lower()}, {scaling}"}, amin.EPSILONS, amin.QUICK)
@@ -375,7 +374,6 @@ def beaten_by_wide_noise(results: Results) -> Outcome:
 NORMALIZED = beside_moments(
     name="beside-amin-normalize",
     title="The tables of Figure 2(b) by other readings of Normalize",
-    experiment="second_moments",
     axis="ε",
     panels=tuple(
         Panel(
