@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 
 from benchmarks.papers.reproduce.declaration import Claim, Outcome, Verdict
-from benchmarks.papers.reproduce.results import Results
+from benchmarks.papers.reproduce.results import Results, unmeasured
 
 MAX_EXCEPTIONS = 0.5
 """Below this fraction of cells against it, a claim is still reproduced, with changes."""
@@ -20,20 +20,25 @@ Judge = Callable[[Results], Outcome]
 question = partial(Claim, ours=True)
 
 
-def unmeasured(what: str) -> Outcome:
-    """A claim without results to judge it by must not pass for one that holds."""
-    raise ValueError(f"nothing measured of {what}: run its figure first")
-
-
 def digits(value: float) -> str:
     if value >= 1e5:
         return f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2g}"
 
 
-def factor(ratios: Sequence[float]) -> str:
-    mean = math.exp(float(np.mean(np.log(ratios))))
+def listed(curves: Mapping[str, Sequence[float]]) -> str:
+    """Ratios along each curve, by its name."""
+    return "; ".join(f"{name}: {', '.join(map(digits, ratios))}" for name, ratios in curves.items())
+
+
+def factor(ratios: Collection[float]) -> str:
+    mean = math.exp(float(np.mean(np.log(list(ratios)))))
     return f"{digits(mean)} ({digits(min(ratios))} to {digits(max(ratios))})"
+
+
+def furthest(ratios: Collection[float]) -> float:
+    """How far from 1, as a factor, in either direction."""
+    return max(max(ratio, 1.0 / ratio) for ratio in ratios)
 
 
 def by_share(against: int, cells: int, found: str) -> Outcome:

@@ -26,6 +26,10 @@ Key = tuple[str, str, str]
 """Panel, method, metric."""
 
 
+def unmeasured(what: str) -> Any:
+    raise ValueError(f"nothing measured of {what}: run its figure first")
+
+
 def center(summary: str, values: np.ndarray) -> float:
     if summary == "median":
         return float(np.median(values))
@@ -154,9 +158,14 @@ class Results:
                         yield panel.title, x, first / then, spread
 
     def over(self, method: str, other: str, *panels: str) -> dict[tuple[str, float], float]:
-        """The ratio of errors in every cell that both have, by panel and x."""
+        """The ratio of errors in every cell that both have, by panel and x; without any no claim may pass for one that holds."""
         cells = self.ratios(method, other, panels=panels or None)
-        return {(panel, x): ratio for panel, x, ratio, _ in cells}
+        return {(panel, x): ratio for panel, x, ratio, _ in cells} or unmeasured(f"{method} against {other}")
+
+    def by_panel(self, method: str, other: str, panels: Iterable[str] | None = None) -> dict[str, list[float]]:
+        """The same ratios in the order of x, by panel."""
+        titles = panels or [panel.title for panel in self.panels]
+        return {title: list(self.over(method, other, title).values()) for title in titles}
 
     def at_the_end(self, method: str, other: str) -> dict[str, float]:
         """The ratio at the largest x of every panel."""

@@ -9,7 +9,16 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above, question, unmeasured
+from benchmarks.papers.reproduce.claims import (
+    by_share,
+    digits,
+    factor,
+    furthest,
+    graded,
+    never_above,
+    question,
+    unmeasured,
+)
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.ridge import ALPHAS, metric
 from benchmarks.papers.reproduce.results import Results
@@ -96,11 +105,10 @@ def noise_that_the_claim_needs(results: Results, names: tuple[str, ...]) -> floa
 
 def splits_differ_little(results: Results) -> Outcome:
     ratios = results.over("AD", "IT-U")
-    apart = max(max(ratio, 1.0 / ratio) for ratio in ratios.values())
-    panel, x = max(ratios, key=lambda cell: max(ratios[cell], 1.0 / ratios[cell]))
-    return graded(
-        apart <= 1.15, apart <= 1.5, f"AD / IT-U {factor(list(ratios.values()))}; furthest apart at {panel}, ε = {x:g}"
-    )
+    apart = furthest(ratios.values())
+    panel, x = max(ratios, key=lambda cell: furthest([ratios[cell]]))
+    words = f"AD / IT-U {factor(ratios.values())}; furthest apart at {panel}, ε = {x:g}"
+    return graded(apart <= 1.15, apart <= 1.5, words)
 
 
 def beaten_by_gaussian_noise(results: Results) -> Outcome:
@@ -330,7 +338,7 @@ def best_are_alike(results: Results) -> Outcome:
         ratios = [least(results, "AD", cell) / least(results, other, cell) for cell in cells(results, other)]
         found.append(f"AD / {other} {factor(ratios)}")
         if other == PUBLISHED_FIRST[0]:
-            apart = max(max(ratio, 1.0 / ratio) for ratio in ratios)
+            apart = furthest(ratios)
     return graded(apart <= 1.5, apart <= 3.0, f"losses, each at its best α: {'; '.join(found)}")
 
 

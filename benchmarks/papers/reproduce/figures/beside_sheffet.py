@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above, question, unmeasured
+from benchmarks.papers.reproduce.claims import (
+    by_share,
+    digits,
+    factor,
+    graded,
+    listed,
+    never_above,
+    question,
+    unmeasured,
+)
 from benchmarks.papers.reproduce.declaration import Figure, Instead, Method, Outcome, Panel
 from benchmarks.papers.reproduce.figures import sheffet
 from benchmarks.papers.reproduce.results import Results
@@ -75,8 +84,6 @@ def gap_closes(results: Results) -> Outcome:
         list(results.at_the_end(ours.label, gauss.label).values())
         for ours, gauss in zip(PROJECTION_LESS, sheffet.ANALYZE_GAUSS, strict=True)
     )
-    if not paper or not exact:
-        return unmeasured(PROJECTION_LESS[0].label)
     closes = max(exact) < min(paper)
     return graded(
         max(exact) < 1.25 < min(paper),
@@ -88,12 +95,9 @@ def gap_closes(results: Results) -> Outcome:
 def inverse_is_no_rival(results: Results, which: int) -> Outcome:
     """Noise on the inverse over Analyze Gauss, by n."""
     labels = INVERSE[which].label, sheffet.ANALYZE_GAUSS[which].label
-    ratios = {panel.title: list(results.over(*labels, panel.title).values()) for panel in results.panels}
-    ends = [found[-1] for found in ratios.values() if found]
-    if not ends:
-        return unmeasured(INVERSE[which].label)
-    words = "; ".join(f"{title}: {', '.join(map(digits, found))}" for title, found in ratios.items())
-    return graded(min(ends) > 2.0, max(ends) > 2.0, f"error / Analyze Gauss's by n: {words}")
+    ratios = results.by_panel(*labels)
+    ends = [found[-1] for found in ratios.values()]
+    return graded(min(ends) > 2.0, max(ends) > 2.0, f"error / Analyze Gauss's by n: {listed(ratios)}")
 
 
 REPAIRS_OF_NOISE = Figure(
@@ -197,12 +201,9 @@ def no_repair_is_best_for_both(results: Results, which: int) -> Outcome:
 def default_against_scaled(results: Results) -> Outcome:
     """dpmoments over Analyze Gauss + cI, exact, by n."""
     scaled = sheffet.SCALED_GAUSS[1].label
-    ratios = {title: list(results.over("dpmoments", scaled, title).values()) for title in OF_TEN}
-    if not all(ratios.values()):
-        return unmeasured(scaled)
+    ratios = results.by_panel("dpmoments", scaled, OF_TEN)
     most = max(map(max, ratios.values()))
-    words = "; ".join(f"{title}: {', '.join(map(digits, found))}" for title, found in ratios.items())
-    return graded(most <= 1.25, most <= 1.5, f"dpmoments / {scaled} by n: {words}")
+    return graded(most <= 1.25, most <= 1.5, f"dpmoments / {scaled} by n: {listed(ratios)}")
 
 
 COLLINEAR = Figure(
@@ -285,21 +286,11 @@ COLLINEAR = Figure(
 
 # Beside Sheffet, Figure 5: Analyze Gauss + cI with the least c that works, in place of a bound on the noise.
 
-RIVALS = (sheffet.ALGORITHM_2, sheffet.ALGORITHM_5, sheffet.ALGORITHM_3_LESS)
-
 
 def worse_than_the_best(results: Results, which: int) -> Outcome:
     """Analyze Gauss + least cI over the best of the Wishart techniques."""
     label = LEAST_SHIFT[which].label
-    ratios = []
-    for panel in results.panels:
-        for x in panel.points:
-            errors = results.errors(panel.title, [LEAST_SHIFT[which], *(rival[which] for rival in RIVALS)], x)
-            mine = errors.pop(label, None)
-            if errors and mine is not None:
-                ratios.append(mine / min(errors.values()))
-    if not ratios:
-        return unmeasured(label)
+    ratios = sheffet.over_the_best(results, label, [rival[which] for rival in sheffet.RIVALS])
     against = sum(ratio <= 1.0 + sheffet.LEVEL for ratio in ratios)
     words = f"{label} / best of Algorithms 2, 5 and 3 less its mean {factor(ratios)}"
     return by_share(against, len(ratios), f"{words}; not worse in {against} of {len(ratios)} cells")
@@ -312,7 +303,7 @@ LEAST_C = Figure(
     axis="n",
     error=sheffet.ERROR,
     panels=sheffet.MANY[1:],
-    methods=(*LEAST_SHIFT, *(method for rival in RIVALS for method in rival)),
+    methods=(*LEAST_SHIFT, *(method for rival in sheffet.RIVALS for method in rival)),
     trials=20,
     summary="median",
     reference=1.0,
