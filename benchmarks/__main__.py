@@ -17,7 +17,6 @@ NOT_BENCHMARKS = (
     "peers.programs",
     "peers.six_tables",  # hours, by its own command
     "peers.synthesizers",
-    "practice.comparison_errors",
     "practice.survey_weights",  # hours
     "practice.tables",
     "speed.parquet_memory",

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
+from benchmarks.practice.regression.single_regression import others_of
+from benchmarks.practice.tables.exact import exact_moments
 from dpmoments.base.values import FloatArray
-from dpmoments.rows.rows import Rows
 
 QUESTIONS = (
     "correlations", "pairs found", "means", "one regression", "five regressions", "group means", "one cross table",
@@ -45,11 +46,8 @@ class Moments:
     @classmethod
     def of(cls, data: Any, schema: dpm.Schema) -> Moments:
         """The exact moments of the rows of a table."""
-        encoding, found = schema.encoding(), Rows.of(data, schema).moments()
-        scale = float(found.scale)
-        mean = np.array(found.sum, dtype=float) * scale / found.count
-        gram = np.array(found.gram, dtype=float) * scale**2 / found.count
-        return cls(encoding.decode_mean(mean), encoding.decode_covariance(gram - np.outer(mean, mean)))
+        encoding, (_, mean, covariance) = schema.encoding(mean=True), exact_moments(data, schema)
+        return cls(encoding.decode_mean(mean), encoding.decode_covariance(covariance))
 
     @property
     def deviations(self) -> FloatArray:
@@ -141,9 +139,7 @@ class Truth:
 
     def others(self, target: int) -> Any:
         """The features of all other columns."""
-        name = self.schema.feature_names[target]
-        own = next(column.feature_names for column in self.schema.columns if name in column.feature_names)
-        return np.array([k for k, other in enumerate(self.schema.feature_names) if other not in own])
+        return others_of(self.schema, self.schema.feature_names[target])
 
     def ridge(self, found: Moments, target: int) -> Line:
         """The line that moments give, on features that vary in them."""

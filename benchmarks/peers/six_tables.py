@@ -35,10 +35,11 @@ from benchmarks.peers.compare import interpreter
 from benchmarks.peers.programs import peers_algorithm
 from benchmarks.peers.questions import fifth_of
 from benchmarks.practice.regression.methods import adassp
-from benchmarks.practice.regression.single_regression import SingleRegression, encoded_rows
+from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.tables import chosen
 from benchmarks.practice.tables.codebooks import Codebook, described, of_rdatasets
 from benchmarks.practice.tables.entry import Made
+from benchmarks.practice.tables.exact import encoded_rows
 from benchmarks.speed.timing import peak_kilobytes
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import PrivacyBudget

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
+from benchmarks.practice.tables.exact import plain_rows
 from benchmarks.practice.typical_tables import DIABETES
 from dpmoments.base.values import FloatArray
 
@@ -111,18 +112,11 @@ def synthetic(n: int) -> Population:
 
 def resampled(name: str, frame: pa.Table, schema: dpm.Schema, n: int, **asked: object) -> Population:
     """Rows of a table with replacement: the table is the population."""
-    rows: list[FloatArray] = []
-    for column in schema.columns:
-        cells = frame[column.name].to_pylist()
-        if isinstance(column, dpm.Categorical):
-            rows += [np.array([cell == level for cell in cells], dtype=float) for level in column.levels]
-        else:
-            rows.append(np.clip(np.array(cells, dtype=float), *column.bounds))
 
     def table(rng: np.random.Generator) -> pa.Table:
         return frame.take(pa.array(rng.integers(0, len(frame), n)))
 
-    return Population(name, schema, np.column_stack(rows), table, **asked)  # type: ignore[arg-type]
+    return Population(name, schema, plain_rows(frame, schema), table, **asked)  # type: ignore[arg-type]
 
 
 def real_tables() -> list[Population]:

@@ -26,8 +26,8 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head
-from benchmarks.practice.comparison_errors import correlations
 from benchmarks.practice.tables import TABLES, Entry, Half, chosen, made
+from benchmarks.practice.tables.exact import correlations, plain_rows
 from dpmoments.base.values import FloatArray
 
 Budget = tuple[float, float]
@@ -78,24 +78,14 @@ class OwnMoments:
 
     @classmethod
     def of(cls, data: Any, schema: dpm.Schema) -> OwnMoments:
-        frame = data if isinstance(data, pd.DataFrame) else data.to_pandas()
-        features, columns, kinds = list[FloatArray](), list[str](), list[str]()
-        for column in schema.columns:
-            values = frame[column.name].to_numpy()
-            if isinstance(column, dpm.Categorical):
-                made_of = [(values == level).astype(float) for level in column.levels]
-            elif isinstance(column, dpm.Boolean):
-                made_of = [values.astype(float)]
-            else:
-                made_of = [np.clip(values.astype(float), *column.bounds)]
-            features += made_of
-            columns += [column.name] * len(made_of)
-            kinds += [type(column).__name__] * len(made_of)
-        rows, kind = np.column_stack(features), np.array(kinds)
+        rows, own = plain_rows(data, schema), [column for column in schema.columns for _ in column.feature_names]
+        columns, kind = (
+            np.array([say(column) for column in own]) for say in (lambda c: c.name, lambda c: type(c).__name__)
+        )
         mean, varying = rows.mean(axis=0), rows.max(axis=0) > rows.min(axis=0)
         extreme = (kind == "Categorical") & ((mean < SHARES[0]) | (mean > SHARES[1]))
         covariance, names = np.cov(rows.T, bias=True), np.array(schema.feature_names)
-        return cls(names, np.array(columns), kind, len(rows), mean, covariance, varying, varying & ~extreme)
+        return cls(names, columns, kind, len(rows), mean, covariance, varying, varying & ~extreme)
 
     @property
     def kind(self) -> str:

@@ -15,8 +15,8 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
-from benchmarks.practice.comparison_errors import Truth
 from benchmarks.practice.tables import Made, chosen
+from benchmarks.practice.tables.exact import exact_moments
 from dpmoments.base.values import FloatArray
 
 BUDGETS: dict[str, dict[str, float]] = {"ε = 1": {"epsilon": 1.0}, "(1, 10⁻⁹)": {"epsilon": 1.0, "delta": 1e-9}}
@@ -35,15 +35,15 @@ def weighted(schema: dpm.Schema, column: str, weight: float) -> dpm.Schema:
 def errors(table: Made, column: str, schema: dpm.Schema, budget: dict[str, Any]) -> FloatArray:
     """Squared errors of: a column's pairs, all other pairs, the covariance, and means, each summed over the features."""
     data, stated = table
-    truth, units = Truth.of(data, stated, None), stated.encoding().scale
+    (_, exact_mean, exact), units = exact_moments(data, stated), stated.encoding().scale
     own = np.zeros(len(units), dtype=bool)
     features = next(one for one in stated.columns if one.name == column).feature_names
     own[[stated.feature_names.index(feature) for feature in features]] = True
     result = []
     for seed in range(SEEDS):
         release = dpm.release(data, schema, **budget, threads=1, insecure_seed=seed)
-        squares = (release.covariance / np.outer(units, units) - truth.covariance) ** 2
-        mean = (release.mean - stated.encoding().decode_mean(truth.mean)) / units
+        squares = (release.covariance / np.outer(units, units) - exact) ** 2
+        mean = (release.mean - stated.encoding().decode_mean(exact_mean)) / units
         pairs = squares[own][:, ~own].sum(), squares[~own][:, ~own].sum()
         result.append([*pairs, squares.sum(), float(mean @ mean)])
     return np.array(result)

@@ -20,8 +20,8 @@ from scipy.stats import t as student
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
 from benchmarks.practice.tables import chosen
+from benchmarks.practice.tables.exact import exact_moments
 from dpmoments.base.values import FloatArray
-from dpmoments.rows.rows import Rows
 
 PAGE = EVIDENCE / "regression-coverage.md"
 LEVEL = 0.95
@@ -123,12 +123,9 @@ def resampled(name: str) -> tuple[Population, int]:
     target, named = REAL[name]
     frame = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     features = list(named) or [column.name for column in schema.columns if column.name != target]
-    moments = Rows.of(frame, schema, mean=True, threads=1).moments(bits=22)
-    n_rows = moments.count - moments.dropped
+    n_rows, mean, covariance = exact_moments(frame, schema)
     blocks = {column.name: column.feature_names for column in schema.columns}
     names, scale = list(schema.feature_names), schema.encoding(mean=True).scale
-    mean = np.asarray(moments.sum, dtype=float) * moments.scale / n_rows
-    covariance = np.asarray(moments.gram, dtype=float) * moments.scale**2 / n_rows - np.outer(mean, mean)
     reference, places = {}, []
     for feature in features:
         block = [names.index(level) for level in blocks[feature]]

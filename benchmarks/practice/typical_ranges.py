@@ -20,6 +20,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.practice.tables.exact import correlations, plain_rows
 from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
 from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import Column, Numeric
@@ -83,9 +84,7 @@ def errors(covariance: FloatArray, truth: FloatArray, half_widths: FloatArray) -
     """Relative Frobenius errors: of the correlations, of the covariance in each column's own sd, and in half-widths."""
     deviations = np.sqrt(np.diag(truth))
     ideal = truth / np.outer(deviations, deviations)
-    estimated = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    pairs = np.outer(estimated, estimated)
-    correlation = np.clip(np.divide(covariance, pairs, out=np.zeros_like(pairs), where=pairs > 0), -1.0, 1.0)
+    correlation = correlations(covariance)
     np.fill_diagonal(correlation, 1.0)
     scaled = [(matrix / np.outer(half_widths, half_widths)) for matrix in (covariance, truth)]
     found = [
@@ -98,9 +97,9 @@ def errors(covariance: FloatArray, truth: FloatArray, half_widths: FloatArray) -
 
 def measured(table: Table, schema_of: Callable[[int], Schema]) -> FloatArray:
     """Errors, shape (budgets, seeds, metrics)."""
-    encoded = table.encoded()
-    kept = encoded.std(axis=0) > 0  # a level that never occurs has no correlation
-    truth = np.cov(encoded.T, bias=True)[np.ix_(kept, kept)]
+    rows = plain_rows(table.frame, table.schema)
+    kept = rows.std(axis=0) > 0  # a level that never occurs has no correlation
+    truth = np.cov(rows.T, bias=True)[np.ix_(kept, kept)]
     half_widths = table.schema.encoding().unit[kept]
     found = np.empty((len(BUDGETS), SEEDS, len(METRICS)))
     options: dict[str, Any] = dict(neighbors="add_remove", mechanism=dpm.mechanisms.Auto(rule="least-error"), threads=1)

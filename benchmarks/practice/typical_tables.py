@@ -38,18 +38,6 @@ class Table:
     def cells(self, column: Numeric) -> FloatArray:
         return np.clip(self.frame[column.name].to_numpy().astype(np.float64), *column.bounds)
 
-    def encoded(self) -> FloatArray:
-        parts: list[FloatArray] = []
-        for column in self.schema.columns:
-            if isinstance(column, Numeric):
-                parts.append(self.cells(column)[:, None])
-            elif isinstance(column, dpm.Categorical):
-                values = np.array(self.frame[column.name].to_pylist(), dtype=object)
-                parts.append(np.stack([values == level for level in column.levels], axis=1).astype(np.float64))
-            else:
-                parts.append(self.frame[column.name].to_numpy(zero_copy_only=False).astype(np.float64)[:, None])
-        return np.hstack(parts)
-
 
 def tables() -> list[Table]:
     """Real tables at codebook bounds, and synthetic ones at loose ones."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.practice.comparison_errors import CAP, RIDGE, Truth, correlations
 from benchmarks.practice.default_errors import OwnMoments, collection, measured
 from benchmarks.practice.tables import TABLES, Entry, chosen, made
+from benchmarks.practice.tables.exact import exact_moments, plain_rows
 
 import dpmoments as dpm
 
@@ -27,64 +26,17 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(cells)
 
 
-def released(covariance: np.ndarray, mean: np.ndarray) -> Any:
-    """What a release of those encoded moments says."""
-    encoding = SCHEMA.encoding(mean=True)
-    return SimpleNamespace(
-        schema=SCHEMA, covariance=encoding.decode_covariance(covariance), mean=encoding.decode_mean(mean)
-    )
-
-
-def test_a_release_without_noise_has_no_error(table: pd.DataFrame) -> None:
-    truth = Truth.of(table, SCHEMA, "b")
-    exact = dpm.release(table, SCHEMA, epsilon=1e13, repair="none", insecure_seed=0)
-    assert max(truth.errors(exact).values()) < 1e-4
-    assert truth.n_rows == 400
-    assert np.allclose(
-        truth.covariance * np.outer(truth.scale, truth.scale), np.cov(features(table).T, bias=True), atol=1e-4
-    )
+def test_exact_moments_and_rows_are_those_of_the_table(table: pd.DataFrame) -> None:
+    n_rows, mean, covariance = exact_moments(table, SCHEMA)
+    encoding, rows = SCHEMA.encoding(mean=True), features(table)
+    assert n_rows == 400
+    assert np.allclose(plain_rows(table, SCHEMA), rows)
+    assert np.allclose(encoding.decode_mean(mean), rows.mean(axis=0), atol=1e-4)
+    assert np.allclose(encoding.decode_covariance(covariance), np.cov(rows.T, bias=True), atol=1e-4)
 
 
 def features(table: pd.DataFrame) -> np.ndarray:
     return np.column_stack([table["a"], table["b"], table["c"] == "u", table["c"] == "v"]).astype(float)
-
-
-def test_errors_are_relative_and_in_encoded_units(table: pd.DataFrame) -> None:
-    truth = Truth.of(table, SCHEMA, "b")
-    shift = np.array([3.0, 0.0, 0.0, 0.0]) * math.sqrt(np.trace(truth.covariance))
-    found = truth.errors(released(1.5 * truth.covariance, truth.mean + shift))
-    assert found["covariance"] == pytest.approx(0.5)
-    assert found["correlations"] == pytest.approx(0.0, abs=1e-6)
-    assert found["means"] == pytest.approx(3.0)
-
-
-def test_correlations_count_every_pair_of_features_that_vary_once(table: pd.DataFrame) -> None:
-    constant = table.assign(b=0.25)
-    truth = Truth.of(constant, SCHEMA, None)
-    covariance = truth.covariance.copy()
-    pair = correlations(truth.covariance)[0, 2]
-    covariance[0, 2] = covariance[2, 0] = 0.0
-    covariance[1, 1] = 7.0  # does not vary in the table
-    found = truth.errors(released(covariance, truth.mean))
-    assert found["correlations"] == pytest.approx(abs(pair) / math.sqrt(3), rel=1e-4)
-    assert math.isnan(found["regression"])
-
-
-def test_regression_is_the_risk_over_that_of_the_best_ridge(table: pd.DataFrame) -> None:
-    truth = Truth.of(table, SCHEMA, "b")
-    assert list(truth.features) == [0, 2, 3]  # whole columns but the target's
-    inner = truth.covariance[np.ix_(truth.features, truth.features)]
-    cross = truth.covariance[truth.features, 1]
-    ridge = RIDGE * np.diagonal(inner).mean() * np.eye(3)
-    nothing = truth.covariance.copy()
-    nothing[1, [0, 2, 3]] = nothing[[0, 2, 3], 1] = 0.0
-    # At w = 0 the ridge objective exceeds its least value by crossᵀ(S + 2αI)⁻¹cross/2.
-    expected = cross @ np.linalg.solve(inner + ridge, cross) / truth.covariance[1, 1]
-    assert truth.regression_error(nothing) == pytest.approx(expected)
-    assert 0.1 < expected < CAP
-    wild = truth.covariance.copy()
-    wild[1, 0] = wild[0, 1] = 50.0
-    assert truth.regression_error(wild) == CAP
 
 
 def test_the_default_has_no_error_without_noise_and_a_plain_one_with_it() -> None:
@@ -128,7 +80,7 @@ def test_tables_are_made_alike_every_time_and_fit_their_schema(entry: Entry) -> 
     first, second = made(entry), made(entry)
     assert first is not None
     assert second is not None
-    truths = [Truth.of(data, schema, entry.target) for data, schema in (first, second)]
-    assert truths[0].n_rows >= 30
-    assert np.array_equal(truths[0].covariance, truths[1].covariance)
-    assert np.trace(truths[0].covariance) > 0.0
+    (n_rows, *moments), (_, *again) = (exact_moments(*table) for table in (first, second))
+    assert n_rows >= 30
+    assert all(np.array_equal(one, other) for one, other in zip(moments, again, strict=True))
+    assert np.trace(moments[1]) > 0.0

@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 import dpmoments as dpm
-from benchmarks.practice.comparison_errors import Truth
+from benchmarks.practice.tables.exact import encoded_rows, exact_moments
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.base.values import FloatArray
 from dpmoments.releases.moment_release import MomentRelease
-from dpmoments.rows.rows import Rows
-from dpmoments.rows.sources.source import LocalSource
 from dpmoments.schema.columns import Coordinate
 
 CONSTANT = 1e-9
@@ -35,11 +33,10 @@ class Regression:
     @classmethod
     def of(cls, data: Any, schema: dpm.Schema, target: str) -> Regression:
         """Of all rows that the schema does not drop."""
-        truth = Truth.of(data, schema, target)
-        assert truth.target is not None
-        a, covariance = truth.features, truth.covariance
+        n_rows, mean, covariance = exact_moments(data, schema)
+        y, a = list(schema.feature_names).index(target), others_of(schema, target)
         inverse = np.linalg.pinv(covariance[np.ix_(a, a)], rcond=CONSTANT, hermitian=True)
-        return cls(truth.n_rows, a, truth.target, truth.mean, covariance, inverse @ covariance[a, truth.target])
+        return cls(n_rows, a, y, mean, covariance, inverse @ covariance[a, y])
 
     @property
     def explained_share(self) -> float:
@@ -83,13 +80,10 @@ def ridge_coefficients(covariance: FloatArray, features: npt.NDArray[np.intp], t
     return np.asarray(np.linalg.pinv(system, rcond=1e-13, hermitian=True) @ covariance[features, target])
 
 
-def encoded_rows(data: Any, schema: dpm.Schema) -> FloatArray:
-    """Rows about the midpoints of their bounds, in half-widths; those that the schema drops are left out."""
-    source = Rows.of(data, schema, mean=True).source
-    if not isinstance(source, LocalSource):
-        raise TypeError("the table must be one that is read on this machine")
-    encoded, encoding = np.concatenate(list(source.blocks())), schema.encoding(mean=True)
-    return np.asarray(encoded[np.isfinite(encoded).all(axis=1)] * (encoding.scale / encoding.unit))
+def others_of(schema: dpm.Schema, target: str) -> npt.NDArray[np.intp]:
+    """The features of all columns but that of the target."""
+    own = next(column.feature_names for column in schema.columns if target in column.feature_names)
+    return np.array([place for place, name in enumerate(schema.feature_names) if name not in own], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +103,7 @@ class SingleRegression:
         Rows of a schema of the unit ball have norm 1 at most, without the constant.
         """
         encoded = encoded_rows(data, schema)
-        names = list(schema.feature_names)
-        y = names.index(target)
-        own = next(column.feature_names for column in schema.columns if target in column.feature_names)
-        features = [index for index, name in enumerate(names) if name not in own]
+        y, features = list(schema.feature_names).index(target), others_of(schema, target)
         encoding = schema.encoding(mean=True)
         scale = encoding.scale / encoding.unit
         squares = 1 if isinstance(schema.columns[0], Coordinate) else len(schema.columns) - 1
