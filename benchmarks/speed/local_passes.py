@@ -4,15 +4,13 @@
 
 - a release of 10⁷ rows over scanning the file with pyarrow and ``X.T @ X`` on its batches, turn by turn (minimum and median):
   both cores of a machine take part in a release, a scan takes one;
-- peak memory (``ru_maxrss``, libraries included) of a release of ten such files, in a process of its own. The files are hard
+- peak memory (libraries included) of a release of ten such files, in a process of its own. The files are hard
   links to one, which a reader reads as often as it meets them.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,18 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpmoments as dpm
-from benchmarks.speed.timing import interleaved, least_and_middle, processor
+from benchmarks.speed.timing import cost_of, interleaved, least_and_middle, processor
 
 SCHEMA = dpm.Schema(*(dpm.Numeric(f"x{column}", -4, 4) for column in range(10)))
 N_ROWS, ROWS_PER_WRITE, TURNS, COPIES = 10_000_000, 1_000_000, 5, 10
-PEAK = """
-import resource, sys, dpmoments as dpm
-from benchmarks.speed.local_passes import SCHEMA
-if sys.argv[1]:
-    dpm.release(sys.argv[1], SCHEMA, epsilon=1.0, mechanism="laplace")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-"""
-"""Of a process that imports the library and releases the files, or imports alone, where there is no pattern."""
+IMPORTING = "import dpmoments as dpm; from benchmarks.speed.local_passes import SCHEMA"
 
 
 def write_table(path: Path) -> None:
@@ -53,21 +44,16 @@ def scan_and_multiply(path: Path) -> None:
             total += rows.T @ rows
 
 
-def peak_mb(pattern: str) -> float:
-    done = subprocess.run([sys.executable, "-c", PEAK, pattern], check=True, capture_output=True, text=True)
-    return float(done.stdout)
-
-
 def main() -> None:
     print(f"{processor()}; {N_ROWS:,} rows")
     with tempfile.TemporaryDirectory() as name:
-        least = peak_mb("")  # before the table is made: a process starts from the peak of the one that started it
         path, links = Path(name) / "0.parquet", Path(name) / "links"
         write_table(path)
         links.mkdir()
         for copy in range(COPIES):
             os.link(path, links / f"{copy}.parquet")
-        peak = peak_mb(str(links / "*.parquet"))
+        released = f"dpm.release({str(links / '*.parquet')!r}, SCHEMA, epsilon=1.0, mechanism='laplace')"
+        (least, _), (peak, _) = (cost_of(code) for code in (IMPORTING, f"{IMPORTING}; {released}"))
         print(f"memory of {COPIES * N_ROWS:,} × 10: {peak:.0f} MB (importing alone {least:.0f} MB)", flush=True)
         jobs: dict[str, Callable[[], object]] = {
             "scan": lambda: scan_and_multiply(path),

@@ -10,11 +10,7 @@ VmHWM, what the process ever held in memory.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +22,7 @@ import pyarrow.parquet as pq
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
-from benchmarks.speed.timing import peak_kilobytes, processor
+from benchmarks.speed.timing import cost_of, processor
 
 ROWS_PER_WRITE = 100_000
 FEW_ROWS = 10
@@ -69,12 +65,12 @@ def _words(size: int) -> list[str]:
     return [f"level number {level}" for level in range(size)]
 
 
-def write(shape: Shape, path: Path, n_rows: int) -> None:
-    """Write normal numbers with six digits after the point, and levels drawn evenly."""
+def write(shape: Shape, path: Path, n_rows: int, rows_per_write: int = ROWS_PER_WRITE) -> None:
+    """Write normal numbers with six digits after the point, and levels drawn evenly; a row group at a time."""
     rng = np.random.default_rng(0)
     writer = None
-    for start in range(0, n_rows, ROWS_PER_WRITE):
-        size = min(ROWS_PER_WRITE, n_rows - start)
+    for start in range(0, n_rows, rows_per_write):
+        size = min(rows_per_write, n_rows - start)
         cells = {f"x{index}": pa.array(rng.standard_normal(size).round(6)) for index in range(shape.numbers)}
         for index, k in enumerate(shape.levels):
             codes = rng.integers(0, k, size).astype(np.int32)
@@ -83,29 +79,24 @@ def write(shape: Shape, path: Path, n_rows: int) -> None:
         if writer is None:
             opened: Callable[..., pa.csv.CSVWriter] = pa.csv.CSVWriter if shape.ending == ".csv" else pq.ParquetWriter
             writer = opened(path, batch.schema)
-        writer.write_batch(batch)
+        writer.write_table(pa.Table.from_batches([batch]), size)
     assert writer is not None
     writer.close()
 
 
-def run(path: Path, shape: Shape) -> None:
-    """Release a file in this process; print the peak of the process in MB, and its seconds of processor time."""
+def release(path: str, shape: Shape) -> None:
+    """Release a file in this process."""
     reading = dict(text_format=dpm.TextFormat()) if shape.ending == ".csv" else {}
     dpm.release(path, shape.schema, rho=0.5, mechanism="gaussian", threads=THREADS, **reading)
-    print(json.dumps([peak_kilobytes() / 1024, time.process_time()]))
 
 
 def measured(shape: Shape, n_rows: int, folder: Path) -> tuple[float, float]:
-    """The same in a process of its own."""
+    """Peak in MB, and seconds of the processor, of a release of so many rows in a process of its own."""
     path = folder / f"{n_rows}{shape.ending}"
     write(shape, path, n_rows)
-    code = (
-        f"from pathlib import Path; from benchmarks.speed.memory import Shape, run; run(Path({str(path)!r}), {shape!r})"
-    )
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True, text=True)
+    cost = cost_of(f"from benchmarks.speed.memory import Shape, release; release({str(path)!r}, {shape!r})")
     path.unlink()
-    peak, seconds = json.loads(done.stdout)
-    return peak, seconds
+    return cost
 
 
 def lines() -> Iterator[str]:

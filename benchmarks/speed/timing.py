@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +32,16 @@ def peak_kilobytes() -> int:
     """What this process ever held in memory; ``getrusage`` begins with the peak of the process that started this one."""
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def cost_of(code: str) -> tuple[float, float]:
+    """Peak memory in MB, libraries included, and processor seconds of a process of its own that runs this code."""
+    ending = "import json, time; from benchmarks.speed.timing import peak_kilobytes"
+    said = f"{code}\n{ending}; print(json.dumps([peak_kilobytes() / 1024, time.process_time()]))"
+    command, root = [sys.executable, "-W", "ignore", "-c", said], Path(__file__).parents[2]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=root)
+    peak, seconds = json.loads(done.stdout.splitlines()[-1])
+    return peak, seconds
 
 
 @contextmanager

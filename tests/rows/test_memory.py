@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.speed.timing import cost_of
 
-REPOSITORY = Path(__file__).parents[2]
 FEW, MANY = 1_000_000, 6_000_000  # fewer rows fill no part
 SLACK_MB = 100
 """What allocators keep or not from run to run."""
+SHAPE = """
+import dpmoments as dpm
+import pyarrow.parquet as pq
+from pathlib import Path
+from benchmarks.speed.memory import Shape, write
+shape = Shape(0, 6, (4,), ".parquet")
+"""
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss differs elsewhere"),
+    pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc"),
 ]
 
 
-def peak_mb(job: str, path: Path, rows: int = 0, row_group: int = 0) -> float:
-    """Peak resident memory of one job of the benchmark, run in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.speed.parquet_memory", "--job", job, "--path", str(path)]
-    command += ["--rows", str(rows), "--row-group", str(row_group)]
-    done = subprocess.run(command, cwd=REPOSITORY, check=True, capture_output=True, text=True)
-    return float(json.loads(done.stdout)["peak_mb"])
+def peak_mb(code: str) -> float:
+    """Peak memory of a process of its own."""
+    return cost_of(SHAPE + code)[0]
 
 
 @pytest.mark.parametrize("row_group", [1024 * 1024, MANY], ids=["usual row groups", "one row group"])
 def test_peak_memory_does_not_grow_with_the_table(tmp_path: Path, row_group: int) -> None:
-    few, many = tmp_path / "few.parquet", tmp_path / "many.parquet"
-    peak_mb("write", few, FEW, row_group)
-    peak_mb("write", many, MANY, row_group)
-    growth = peak_mb("release", many) - peak_mb("release", few)
-    assert growth < SLACK_MB
+    few, many = (str(tmp_path / name) for name in ("few.parquet", "many.parquet"))
+    for path, n_rows in ((few, FEW), (many, MANY)):
+        peak_mb(f"write(shape, Path({path!r}), {n_rows}, {row_group})")
+    release, whole = (
+        [peak_mb(f"dpm.release({table}, shape.schema, epsilon=1.0)") for table in tables]
+        for tables in ((repr(few), repr(many)), (f"pq.read_table({few!r})", f"pq.read_table({many!r})"))
+    )
+    assert release[1] - release[0] < SLACK_MB
     # planted fault: a table read whole
-    assert peak_mb("whole", many) - peak_mb("whole", few) > 1.5 * SLACK_MB
+    assert whole[1] - whole[0] > 1.5 * SLACK_MB
