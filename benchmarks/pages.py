@@ -24,11 +24,6 @@ TABLE = re.compile(r"^(?P<table>(?:\|.*\n)+)|^#+ (?P<heading>.*)$", re.M)
 IN_A_FILE = re.compile(rf"^\[[\d,]+ rows\]\(({FOLDER}/[\w-]+\.csv)\).*$", re.M)
 
 
-def write_page(page: Path, text: str) -> None:
-    """Write a whole page; files of long tables are named after the headings above them."""
-    page.write_text(_with_files(page, text, ""), encoding="utf-8")
-
-
 def write_part(page: Path, name: str, lines: Iterable[str]) -> None:
     """Replace what is between ``<!-- name: begin -->`` and ``<!-- name: end -->``."""
     before, _, after = _cut(page, name)

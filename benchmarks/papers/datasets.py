@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
-import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmoments.base.checks import check_at_least, check_one_of
-from dpmoments.base.errors import InputOSError, InputValueError, out_of_range, shown
+from dpmoments.base.errors import InputOSError, InputValueError, out_of_range
 from dpmoments.base.table_libraries import pa, pc
 from dpmoments.datasets import Dataset
 from dpmoments.schema.columns import Boolean, Categorical, Column, Coordinate, Numeric
@@ -198,8 +200,6 @@ def _require_sizes(n_rows: int, n_features: int) -> None:
 # Published files that are not bundled: fetched once, checked, and kept in the user's cache.
 
 _FOLDER_VARIABLE = "DPMOMENTS_DATA"
-_TIMEOUT_SECONDS = 30.0
-_MAX_DOWNLOAD = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -210,79 +210,38 @@ class PublishedFile:
     url: str
     md5: str
 
-
-def _cache_folder() -> Path:
-    """Return ``$XDG_CACHE_HOME/dpmoments``, by default ``~/.cache/dpmoments``."""
-    configured = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification asks that a relative path be ignored.
-    return (Path(configured) if os.path.isabs(configured) else Path.home() / ".cache") / "dpmoments"
+    def checked(self, content: bytes, where: str, advice: str) -> bytes:
+        """The content, which must be the published one."""
+        md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        if md5 != self.md5:
+            raise InputValueError(
+                f"{where} is not the published {self.name}: its md5 is {md5}, expected {self.md5}; {advice}"
+            )
+        return content
 
 
 def load(file: PublishedFile) -> bytes:
-    """Return the file's bytes from ``DPMOMENTS_DATA``, the cache, or its publisher.
-
-    The publisher's are then cached, unless their MD5 is wrong.
-    """
-    folders = [_cache_folder()]
-    if chosen := os.environ.get(_FOLDER_VARIABLE):
-        if not Path(chosen).is_dir():
-            raise InputOSError(
-                f"{_FOLDER_VARIABLE} is set to {shown(chosen)}, which is not a folder: name the folder that holds "
-                f"{file.name}, or unset the variable"
-            )
-        folders.insert(0, Path(chosen))
-
-    for path in (folder / file.name for folder in folders):
+    """Return the file's bytes from ``DPMOMENTS_DATA``, the user's cache, or its publisher; the publisher's are then cached."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpmoments" / file.name
+    chosen = Path(os.environ.get(_FOLDER_VARIABLE) or cache.parent) / file.name
+    for path in (chosen, cache):
         if path.is_file():
-            content = path.read_bytes()
-            _check(file, content, str(path), "remove it, or put the published file in its place")
-            return content
-
-    content = _download(file)
-    _check(file, content, file.url, "nothing was stored; try again later, or save the file there by hand")
-    # A temporary file is written, then renamed: no reader ever sees half a file.
-    path, temporary = _cache_folder() / file.name, None
+            return file.checked(path.read_bytes(), str(path), "remove it, or put the published file in its place")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
-            temporary = Path(handle.name)
-            handle.write(content)
-        temporary.replace(path)
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise InputOSError(
-            f"could not store {path} ({error}): set XDG_CACHE_HOME to a folder that can be written, or place "
-            f"the file in a folder of your own and name that in {_FOLDER_VARIABLE}"
-        ) from error
-    return content
-
-
-def _check(file: PublishedFile, content: bytes, where: str, advice: str) -> None:
-    md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    if md5 != file.md5:
-        raise InputValueError(
-            f"{where} is not the published {file.name}: its md5 is {md5}, expected {file.md5}; {advice}"
-        )
-
-
-def _download(file: PublishedFile) -> bytes:
-    import http.client
-    import urllib.error
-    import urllib.request
-
-    try:
-        with urllib.request.urlopen(file.url, timeout=_TIMEOUT_SECONDS) as response:
-            # The limit keeps an endless answer from filling the memory; an answer that it cuts fails the md5 check.
-            content: bytes = response.read(_MAX_DOWNLOAD)
+        with urllib.request.urlopen(file.url, timeout=30.0) as response:
+            content: bytes = response.read()
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()  # it holds the connection
-        path = _cache_folder() / file.name
         raise InputOSError(
-            f"could not download {file.url} ({error}). Get {file.name} by other means and save it as {path}, or "
+            f"could not download {file.url} ({error}). Get {file.name} by other means and save it as {cache}, or "
             f"set {_FOLDER_VARIABLE} to a folder that holds it"
         ) from error
+    file.checked(content, file.url, "nothing was stored; try again later, or save the file there by hand")
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    partial = cache.with_name(f".{cache.name}.{os.getpid()}")  # renamed: no reader ever sees half a file
+    partial.write_bytes(content)
+    partial.replace(cache)
     return content
 
 

@@ -1,4 +1,4 @@
-"""The papers item by item: writes docs/evidence/papers.md and tables/papers.csv there from docs/evidence/papers.yaml.
+"""The papers item by item: writes the counts of docs/evidence/papers.md, and tables/papers.csv there, from papers.yaml.
 
     python -m benchmarks.papers.items
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from benchmarks.pages import write_part
 from benchmarks.papers.reproduce.declaration import Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -30,28 +31,11 @@ KINDS = (
 )
 JUDGED = ("reproduction.csv", "beside-the-figures.csv")
 VERDICTS = {*map(str, Verdict), "not compared"}
-HEAD = """\
-# The papers, item by item
-
-What a reader of the five papers could look for, and where it is in this library: [all items](tables/papers.csv), with names,
-proofs, reasons, tests, and the verdicts of [the papers' figures](reproduction.md) and of those [beside
-them](beside-the-figures.md). Here are the counts. Written from [papers.yaml](papers.yaml) by `python -m
-benchmarks.papers.items`; a test checks that every name, file and test of the list exists.
-
-*Covered*: it is here, and the named tests would fail if it were wrong. *Otherwise*: it is here in another way, or is left
-out, for the reason given. *In part*: something is missing, which the list names. An experiment is covered only if a test
-holds what it shows. Items are in our words; sections are those of the papers.
-"""
 
 
 def load() -> list[dict[str, Any]]:
     papers: list[dict[str, Any]] = yaml.safe_load(DATA.read_text(encoding="utf-8"))
     return papers
-
-
-def page(papers: Sequence[Mapping[str, Any]]) -> str:
-    sources = (f"- **{paper['short']}**: {paper['paper']}." for paper in papers)
-    return "\n".join([HEAD, *counts(papers), "", *sources]) + "\n"
 
 
 def counts(papers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -105,9 +89,8 @@ def sentence(words: str) -> str:
 
 def main() -> None:
     papers = load()
-    PAGE.write_text(page(papers), encoding="utf-8")
+    write_part(PAGE, "counts", counts(papers))
     ITEMS.write_text(every_item(papers), encoding="utf-8")
-    print("\n".join(counts(papers)))
 
 
 if __name__ == "__main__":

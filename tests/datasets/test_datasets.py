@@ -264,7 +264,7 @@ def test_genetic_components_are_fetched_once_and_kept_in_the_users_cache(tmp_pat
     [
         ("gone", OSError, "by other means and save it as"),
         ("changed", ValueError, "; nothing was stored; try again later, or save the"),
-        ("cut", ValueError, "; nothing was stored; try again later, or save the"),
+        ("cut", OSError, "by other means and save it as"),
         ("closed", OSError, "by other means and save it as"),
     ],
 )
