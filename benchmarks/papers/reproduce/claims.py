@@ -94,11 +94,8 @@ def within_factor(
         if not cells:
             return unmeasured(f"{method} against {reference}")
         most, where = max(cells)
-        return graded(
-            most <= limit,
-            changed is not None and most <= changed,
-            f"{method} / {reference} {factor([ratio for ratio, _ in cells])}, most at {where}",
-        )
+        words = f"{method} / {reference} {factor([ratio for ratio, _ in cells])}, most at {where}"
+        return graded(most <= limit, changed is not None and most <= changed, words)
 
     return judge
 
@@ -121,11 +118,8 @@ def spread_of(methods: Sequence[str], *, panels: Sequence[str], limit: float, ch
             return unmeasured(", ".join(methods))
         most, where = max(found)
         ratios = [ratio for ratio, _ in found]
-        return graded(
-            most <= limit,
-            most <= changed,
-            f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}",
-        )
+        words = f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}"
+        return graded(most <= limit, most <= changed, words)
 
     return judge
 

@@ -225,11 +225,8 @@ def gap_grows_with_d_and_shrinks_with_n(results: Results) -> Outcome:
     found = (
         f"where AD has less error than (tr G/d)·I, KT / AD grows with d in {sum(grows)} of {len(grows)} pairs of cells"
     )
-    return by_share(
-        len(compared) - sum(compared),
-        len(compared),
-        f"{found}, shrinks with n in {sum(shrinks)} of {len(shrinks)}; largest {digits(max(gaps.values()))}",
-    )
+    words = f"{found}, shrinks with n in {sum(shrinks)} of {len(shrinks)}; largest {digits(max(gaps.values()))}"
+    return by_share(len(compared) - sum(compared), len(compared), words)
 
 
 FIGURE_2A = second_moments(
@@ -355,11 +352,8 @@ def ad_is_the_steadier(results: Results) -> Outcome:
     }
     against = sum(ours > theirs for ours, theirs in zip(spreads["AD"], spreads[PUBLISHED_FIRST[0]], strict=True))
     found = "; ".join(f"{method} {factor(values)}" for method, values in spreads.items())
-    return by_share(
-        against,
-        len(asked),
-        f"largest / least loss over α: {found}; AD is the less steady in {against} of {len(asked)} cells",
-    )
+    words = f"largest / least loss over α: {found}; AD is the less steady in {against} of {len(asked)} cells"
+    return by_share(against, len(asked), words)
 
 
 def ad_beats_p(results: Results) -> Outcome:
@@ -390,11 +384,8 @@ def better_than_nothing(results: Results) -> Outcome:
     }
     useful = sum(ratio < 0.95 for ratio in ratios["AD"])
     found = "; ".join(f"{method} {factor(values)}" for method, values in ratios.items())
-    return graded(
-        useful == len(ratios["AD"]),
-        useful >= len(ratios["AD"]) / 2,
-        f"least loss over α / loss of w = 0: {found}; AD is below 0.95 in {useful} of {len(ratios['AD'])} cells",
-    )
+    words = f"least loss over α / loss of w = 0: {found}; AD is below 0.95 in {useful} of {len(ratios['AD'])} cells"
+    return graded(useful == len(ratios["AD"]), useful >= len(ratios["AD"]) / 2, words)
 
 
 USEFUL = question("are the regressions better than w = 0?", better_than_nothing)

@@ -121,11 +121,8 @@ def knows_more_than_the_trace(results: Results) -> Outcome:
         useful = [x for (_, x), ratio in ratios.items() if ratio < 1.0]
         below, cells = below + len(useful), cells + len(ratios)
         found.append(f"{panel.title} from ε = {min(useful):g} on" if useful else f"{panel.title} at no ε")
-    return by_share(
-        cells - below,
-        cells,
-        f"AD, tight, has less error than (tr G/d)·I in {below} of {cells} cells: {', '.join(found)}",
-    )
+    words = f"AD, tight, has less error than (tr G/d)·I in {below} of {cells} cells: {', '.join(found)}"
+    return by_share(cells - below, cells, words)
 
 
 CALIBRATIONS = beside_moments(
@@ -224,11 +221,8 @@ def targets_change_no_order(results: Results) -> Outcome:
         found.append(f"{form} / {other} {factor(changes(results, form, other, *COMPARED))}")
         turned += [f"{form}: {pair}" for pair in reversals(results, form, other)]
         pairs += (len(amin.EPSILONS) - 1) * len(COMPARED) * (len(COMPARED) - 1) // 2
-    return by_share(
-        len(turned),
-        pairs,
-        f"errors, from ε = 0.1 on: {'; '.join(found)}; turned round: {', '.join(turned) or 'nothing'}",
-    )
+    words = f"errors, from ε = 0.1 on: {'; '.join(found)}; turned round: {', '.join(turned) or 'nothing'}"
+    return by_share(len(turned), pairs, words)
 
 
 def encoding_matters(results: Results) -> Outcome:
@@ -246,11 +240,8 @@ def split_matters_where_a_direction_stands_out(results: Results) -> Outcome:
     least = {panel.title: min(results.over("AD", "IT-U", panel.title).values()) for panel in results.panels}
     others = [ratio for title, ratio in least.items() if title != REPLICATION]
     mine = least[REPLICATION]
-    return graded(
-        mine < 0.75 < min(others),
-        mine < min(others),
-        "least AD / IT-U: " + ", ".join(f"{title} {digits(ratio)}" for title, ratio in least.items()),
-    )
+    words = "least AD / IT-U: " + ", ".join(f"{title} {digits(ratio)}" for title, ratio in least.items())
+    return graded(mine < 0.75 < min(others), mine < min(others), words)
 
 
 FORMS = beside_moments(
@@ -449,11 +440,8 @@ def no_faster_than_guaranteed(results: Results) -> Outcome:
     if not slopes:
         return unmeasured("AD at two d")
     most = max(slopes)
-    return graded(
-        most <= 1.5,
-        most <= 1.65,
-        f"slope of log error of AD on log d, where it has less error than (tr G/d)·I: {'; '.join(found)}",
-    )
+    words = f"slope of log error of AD on log d, where it has less error than (tr G/d)·I: {'; '.join(found)}"
+    return graded(most <= 1.5, most <= 1.65, words)
 
 
 def gap_grows(results: Results) -> Outcome:
@@ -570,11 +558,8 @@ def errs_on_one_side(results: Results) -> Outcome:
         for cell in errors(results)
     ]
     eigenvectors, gaussian = (sum(each[side] for each in wrong) for side in (0, 1))
-    return graded(
-        gaussian and not eigenvectors,
-        gaussian > 9 * eigenvectors,
-        f"with either guess: Gaussian noise taken wrongly {gaussian} times, eigenvectors {eigenvectors} times",
-    )
+    words = f"with either guess: Gaussian noise taken wrongly {gaussian} times, eigenvectors {eigenvectors} times"
+    return graded(gaussian and not eigenvectors, gaussian > 9 * eigenvectors, words)
 
 
 def gains_little(results: Results) -> Outcome:

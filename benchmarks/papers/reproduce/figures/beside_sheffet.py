@@ -54,9 +54,8 @@ def level_at_the_end(results: Results, which: int) -> Outcome:
         return unmeasured("all repairs at one n")
     most = max(found.values())
     words = ", ".join(f"{title}: {digits(ratio)}" for title, ratio in found.items())
-    return graded(
-        most <= 1.25, most <= 1.5, f"largest / least error among the repairs, and none, at the largest n: {words}"
-    )
+    words = f"largest / least error among the repairs, and none, at the largest n: {words}"
+    return graded(most <= 1.25, most <= 1.5, words)
 
 
 def never_out_of_scale(results: Results) -> Outcome:
@@ -71,11 +70,8 @@ def never_out_of_scale(results: Results) -> Outcome:
         for method in REPAIRED
     }
     calm = max(most[method[which].label] for method in CALM for which in (0, 1))
-    return graded(
-        calm <= 1.1,
-        calm <= 1.5,
-        "largest median error: " + ", ".join(f"{label} {digits(value)}" for label, value in most.items()),
-    )
+    words = "largest median error: " + ", ".join(f"{label} {digits(value)}" for label, value in most.items())
+    return graded(calm <= 1.1, calm <= 1.5, words)
 
 
 def gap_closes(results: Results) -> Outcome:
@@ -85,11 +81,8 @@ def gap_closes(results: Results) -> Outcome:
         for ours, gauss in zip(PROJECTION_LESS, sheffet.ANALYZE_GAUSS, strict=True)
     )
     closes = max(exact) < min(paper)
-    return graded(
-        max(exact) < 1.25 < min(paper),
-        closes,
-        f"error / Analyze Gauss's at the largest n, paper → exact: {factor(paper)} → {factor(exact)}",
-    )
+    words = f"error / Analyze Gauss's at the largest n, paper → exact: {factor(paper)} → {factor(exact)}"
+    return graded(max(exact) < 1.25 < min(paper), closes, words)
 
 
 def inverse_is_no_rival(results: Results, which: int) -> Outcome:
@@ -193,9 +186,8 @@ def no_repair_is_best_for_both(results: Results, which: int) -> Outcome:
         return unmeasured("repairs")
     least = min(max(worst[label, TEN], worst[label, FIVE]) for label in labels)
     found = "; ".join(f"{label} {digits(worst[label, TEN])} and {digits(worst[label, FIVE])}" for label in labels)
-    return graded(
-        least > 1.5, least > 1.2, f"error / that of the best repair, at most, on ten and on five features: {found}"
-    )
+    words = f"error / that of the best repair, at most, on ten and on five features: {found}"
+    return graded(least > 1.5, least > 1.2, words)
 
 
 def default_against_scaled(results: Results) -> Outcome:

@@ -445,11 +445,8 @@ def performs_well(results: Results) -> Outcome:
         words = ", ".join(f"{digits(ratio)} at ρ = {x:.3g}" for x, ratio in (ratios[0], ratios[-1]))
         found.append((ratios[-1][1], f"{method} / non-private {words}"))
     against_one = list(results.over("released, t = 3", "released, t = 1", ISOTROPIC_OVER_RHO).values())
-    return graded(
-        found[0][0] < 1.5 and max(against_one) < 1.0,
-        found[0][0] < 2.0,
-        f"{'; '.join(words for _, words in found)}; released, t = 3 / t = 1 {factor(against_one)}",
-    )
+    words = f"{'; '.join(words for _, words in found)}; released, t = 3 / t = 1 {factor(against_one)}"
+    return graded(found[0][0] < 1.5 and max(against_one) < 1.0, found[0][0] < 2.0, words)
 
 
 FIGURE_7 = hundred_covariances(

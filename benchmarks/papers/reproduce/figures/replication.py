@@ -52,11 +52,8 @@ def says_something(results: Results) -> Outcome:
     cells = {x: ratio for (_, x), ratio in results.over("DP (iterative)", "(tr G/d)·I").items()}
     below = [x for x, ratio in cells.items() if ratio < 1.0]
     least = f"from ε = {min(below):g} on" if below else "nowhere"
-    return graded(
-        len(below) == len(cells),
-        below,
-        f"below the error of (tr G/d)·I {least}; at ε = {max(cells):g} {digits(cells[max(cells)])} times it",
-    )
+    words = f"below the error of (tr G/d)·I {least}; at ε = {max(cells):g} {digits(cells[max(cells)])} times it"
+    return graded(len(below) == len(cells), below, words)
 
 
 def figure(number: str, table: str, title: str, shape: str) -> Figure:

@@ -226,11 +226,8 @@ def useless_at_first(results: Results, which: int) -> Outcome:
         x = min(panel.points)
         gauss.append(results.center(panel.title, ANALYZE_GAUSS[which].label, "error", x))
         rest += [results.center(panel.title, other[which].label, "error", x) for other in OTHERS]
-    return graded(
-        min(gauss) > 1.0 and min(rest) > 0.5,
-        max(gauss) > 1.0,
-        f"errors at the least n: Analyze Gauss {factor(gauss)}, the others {factor(rest)}",
-    )
+    words = f"errors at the least n: Analyze Gauss {factor(gauss)}, the others {factor(rest)}"
+    return graded(min(gauss) > 1.0 and min(rest) > 0.5, max(gauss) > 1.0, words)
 
 
 def gap_closes(results: Results) -> Outcome:
@@ -337,11 +334,8 @@ def best_without_other_outputs(results: Results, which: int) -> Outcome:
         for x in results.points[title, label, "error"]
     }
     last = ratios[max(ratios)]
-    return graded(
-        last < 1.0 - LEVEL,
-        last < 1.0 + LEVEL,
-        f"Analyze Gauss / best of the Wishart techniques by n: {', '.join(map(digits, ratios.values()))}",
-    )
+    words = f"Analyze Gauss / best of the Wishart techniques by n: {', '.join(map(digits, ratios.values()))}"
+    return graded(last < 1.0 - LEVEL, last < 1.0 + LEVEL, words)
 
 
 LAST = f"k = {MOST}"
@@ -360,11 +354,8 @@ def ridge_is_put_on_the_others(results: Results, which: int) -> Outcome:
         found.append(f"{gauss} {', '.join(digits(theirs) for _, theirs in norms)}")
     if not ratios:
         return unmeasured(f"{LAST} at large n")
-    return graded(
-        min(ratios) > 2.0,
-        max(ratios) > 2.0,
-        f"norm on the {MOST} other outputs from n = 2^16 on: {'; '.join(dict.fromkeys(found))}",
-    )
+    words = f"norm on the {MOST} other outputs from n = 2^16 on: {'; '.join(dict.fromkeys(found))}"
+    return graded(min(ratios) > 2.0, max(ratios) > 2.0, words)
 
 
 def ridge_and_not_projection(results: Results) -> Outcome:
@@ -372,11 +363,8 @@ def ridge_and_not_projection(results: Results) -> Outcome:
     private, free = ALGORITHM_2[0].label, PROJECTION.label
     last = results.at_the_end(private, free)
     found = ", ".join(f"{panel}: {digits(ratio)}" for panel, ratio in last.items())
-    return graded(
-        min(last.values()) > 2.0,
-        max(last.values()) > 2.0,
-        f"error of {private} / that of the projection with its r and no ridge, at the largest n: {found}",
-    )
+    words = f"error of {private} / that of the projection with its r and no ridge, at the largest n: {found}"
+    return graded(min(last.values()) > 2.0, max(last.values()) > 2.0, words)
 
 
 def told_apart(results: Results, method: str, x: float) -> float:
@@ -477,11 +465,8 @@ def steadiest(results: Results, which: int) -> Outcome:
     cells, of_scaled = sum(counts.values()), counts.get("Analyze Gauss + cI", 0)
     ranked = sorted(counts.items(), key=lambda pair: -pair[1])
     found = ", ".join(f"{label} {digits(count)}" for label, count in ranked)
-    return graded(
-        of_scaled > 0.8 * cells,
-        of_scaled == max(counts.values()),
-        f"least standard deviation of the six, by number of cells: {found}",
-    )
+    words = f"least standard deviation of the six, by number of cells: {found}"
+    return graded(of_scaled > 0.8 * cells, of_scaled == max(counts.values()), words)
 
 
 SPIKE = 1.2
@@ -513,11 +498,8 @@ def spikes_are_of_clipped_rows(results: Results, which: int) -> Outcome:
     words = (
         f"rows are clipped {digits(apart)} times as often there; in {mixed} of {len(spikes)} some draws were positive "
     )
-    return graded(
-        apart > 2.0,
-        mixed == len(spikes),
-        f"{len(spikes)} spikes ({'; '.join(spikes)}); {words}definite, so that they were left as they are",
-    )
+    words = f"{len(spikes)} spikes ({'; '.join(spikes)}); {words}definite, so that they were left as they are"
+    return graded(apart > 2.0, mixed == len(spikes), words)
 
 
 FIGURE_6 = replace(
