@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import statsmodels.api as sm
 
 import dpmoments as dpm
 from benchmarks.pages import write_part
@@ -48,10 +49,8 @@ def least_squares(data: Any, powers: int) -> tuple[np.ndarray, np.ndarray]:
     experience = data["experience"].to_numpy()
     columns = [data["education"], *(experience**k for k in range(1, powers + 1)), data["ethnicity"], np.ones(len(data))]
     x = np.column_stack([np.asarray(column, dtype=float) for column in columns])
-    y = data["log_wage"].to_numpy()
-    coefficients = np.linalg.lstsq(x, y, rcond=None)[0]
-    variance = float(np.sum((y - x @ coefficients) ** 2)) / (len(x) - x.shape[1])
-    return coefficients[:-1], np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))[:-1]
+    fit = sm.OLS(data["log_wage"].to_numpy(), x).fit()
+    return fit.params[:-1], fit.bse[:-1]
 
 
 def wage_regression() -> Iterator[str]:

@@ -1,7 +1,7 @@
 """How far textbook errors of coefficients and correlations are off on real tables.
 
 Residuals do not have one variance there, and rows are not normal. No release is made: the errors are those of the table itself.
-``pip install --group benchmarks`` has most of the tables.
+``pip install --group benchmarks`` has most of the tables, and statsmodels.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+import statsmodels.api as sm
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
@@ -34,38 +35,19 @@ def design(frame: pd.DataFrame, schema: dpm.Schema, target: str) -> tuple[FloatA
     The most frequent level of each categorical is left out, and so is what fewer than ``LEAST_OTHERS`` rows differ in.
     """
     rows = frame.dropna()
-    y = rows[target].to_numpy(dtype=float)
-    columns: dict[str, FloatArray] = {"": np.ones(len(rows))}
-    for column in schema.table_columns:
-        if column.name == target:
-            continue
-        values = rows[column.name]
-        if isinstance(column, dpm.Categorical):
-            most = values.value_counts().index[0]
-            columns |= {
-                f"{column.name}={level}": (values == level).to_numpy(dtype=float)
-                for level in values.unique()
-                if level != most
-            }
-        else:
-            columns[column.name] = values.to_numpy(dtype=float)
-    kept = [
-        values for name, values in columns.items() if not name or (values != np.median(values)).sum() >= LEAST_OTHERS
-    ]
-    return np.column_stack(kept), y
+    named = [column for column in schema.table_columns if column.name != target]
+    levels = [column.name for column in named if isinstance(column, dpm.Categorical)]
+    most = [f"{name}={rows[name].value_counts().index[0]}" for name in levels]
+    columns = pd.get_dummies(rows[[column.name for column in named]], columns=levels, prefix_sep="=", dtype=float)
+    columns = columns.drop(columns=most).astype(float)
+    kept = columns.loc[:, (columns != columns.median()).sum() >= LEAST_OTHERS]
+    return np.column_stack([np.ones(len(rows)), kept]), rows[target].to_numpy(dtype=float)
 
 
 def ratios(z: FloatArray, y: FloatArray) -> FloatArray:
     """Return robust (HC1) over textbook standard errors of the slopes, shape (k − 1,)."""
-    n, k = z.shape
-    scale = np.sqrt((z**2).mean(axis=0))
-    z = z / scale
-    inverse = np.linalg.inv(z.T @ z)
-    residual = y - z @ (inverse @ (z.T @ y))
-    scores = z * residual[:, None]
-    robust = n / (n - k) * np.diag(inverse @ scores.T @ scores @ inverse)
-    textbook = float(residual @ residual) / (n - k) * np.diag(inverse)
-    return np.asarray(np.sqrt(robust / textbook)[1:])
+    fit = sm.OLS(y, z / np.sqrt((z**2).mean(axis=0))).fit()
+    return np.asarray((fit.HC1_se / fit.bse)[1:])
 
 
 def of_correlations(frame: pd.DataFrame, schema: dpm.Schema) -> FloatArray:
@@ -100,20 +82,15 @@ def measured() -> dict[str, tuple[int, FloatArray, FloatArray]]:
     return result
 
 
-def summaries(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> tuple[str, str]:
-    """Return the sentences that answers without products quote."""
-    slopes, related = (np.concatenate([each[place] for each in found.values()]) for place in (1, 2))
-    (low, high), (least, most) = (np.quantile(every, [0.1, 0.9]) for every in (slopes, related))
-    tables = f"on {len(found)} real tables"
-    return (
-        f"{tables}, robust errors were {low:.1f} to {high:.1f} times these for 80 % of coefficients",
-        f"{tables}, the error without this assumption was {least:.1f} to {most:.1f} times it for 80 % of pairs",
-    )
-
-
 def lines_of(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> Iterator[str]:
-    for said, place in zip(summaries(found), (1, 2), strict=True):
-        yield f"In short, {said} ({sum(len(each[place]) for each in found.values()):,} in all)."
+    shares = (
+        (1, "robust errors were {:.1f} to {:.1f} times these for 80 % of coefficients"),
+        (2, "the error without this assumption was {:.1f} to {:.1f} times it for 80 % of pairs"),
+    )
+    for place, said in shares:
+        every = np.concatenate([each[place] for each in found.values()])
+        words = said.format(*np.quantile(every, [0.1, 0.9]))
+        yield f"In short, on {len(found)} real tables, {words} ({len(every):,} in all)."
         yield ""
     off = [sum(bool((each[place] > OFF).any()) for each in found.values()) for place in (1, 2)]
     tables = " and ".join(map(str, off))

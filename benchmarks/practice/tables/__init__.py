@@ -16,19 +16,18 @@ TABLES: tuple[Entry, ...] = (*measurements.TABLES, *codebooks.TABLES, *synthetic
 
 
 def chosen(half: Half | None = None, names: Iterable[str] | None = None) -> tuple[Entry, ...]:
-    """The tables of one half, or those named, in the order of the collection; with neither, the design and the judge half."""
+    """The tables of one half, or those named, in the order of the collection; with neither, all."""
     wanted = None if names is None else list(names)
     known = {entry.name for entry in TABLES}
     if unknown := sorted(set(wanted or ()) - known):
         raise ValueError(f"no table named {', '.join(unknown)}: use {', '.join(sorted(known))}")
-    halves = {half} if half else {"design", "judge"} if wanted is None else {"design", "judge", "regression"}
-    return tuple(entry for entry in TABLES if entry.half in halves and (wanted is None or entry.name in wanted))
+    return tuple(entry for entry in TABLES if half in (None, entry.half) and (wanted is None or entry.name in wanted))
 
 
 def made(entry: Entry) -> Made | None:
     """The table, or None, and a line that says so, where this machine does not have it."""
     try:
         return entry.make()
-    except (FileNotFoundError, ConnectionError) as reason:
+    except OSError as reason:
         print(f"{entry.name} is left out: {reason}", flush=True)
         return None

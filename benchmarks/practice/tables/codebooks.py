@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 import pandas as pd
 
@@ -14,7 +13,7 @@ from benchmarks.practice.tables.entry import Entry, Half, Made
 # A table and its schema from a codebook: what is public of every column.
 
 Codebook = Mapping[str, tuple[float, float] | tuple[str, ...] | tuple[int, ...] | str | None]
-"""Bounds of a number; levels of a category (text, or more than two integers); of a Boolean the text that is true, None for 1."""
+"""Bounds of a number; levels of a category (texts, or more than two integers); of a Boolean the text that is true, None for 1."""
 
 
 def described(codebook: Codebook, frame: pd.DataFrame) -> Made:
@@ -25,7 +24,7 @@ def described(codebook: Codebook, frame: pd.DataFrame) -> Made:
         if known is None or isinstance(known, str):
             columns.append(dpm.Boolean(name))
             frame[name] = frame[name].astype(int) == 1 if known is None else frame[name] == known
-        elif len(known) > 2:
+        elif len(known) > 2 or isinstance(known[0], str):
             columns.append(dpm.Categorical(name, known))
             frame[name] = frame[name].astype(type(known[0]))
         else:
@@ -90,23 +89,17 @@ FERTILITY: Codebook = {str(year): (0, 10) for year in range(1960, 2011, 10)}
 ENGEL: Codebook = {"income": (0, 10_000), "foodexp": (0, 5_000)}
 
 
-def of_statsmodels(codebook: Codebook, folder: str, file: str = "") -> Callable[[], Made]:
+def survey(name: str, half: Half, codebook: Codebook, target: str, dataset: str = "") -> Entry:
     """The columns of the codebook, of rows that have all of them."""
 
     def make() -> Made:
-        found = importlib.util.find_spec("statsmodels")
-        if found is None or not found.submodule_search_locations:
-            raise FileNotFoundError("it ships with statsmodels: pip install --group benchmarks")
-        path = Path(next(iter(found.submodule_search_locations))) / "datasets" / folder / f"{file or folder}.csv"
-        # Commas, semicolons, tabs or blanks, by the table.
-        read = pd.read_csv(path, sep=None, engine="python", skipinitialspace=True, encoding="utf-8-sig")
-        return described(codebook, read.rename(columns=lambda name: name.strip("' \"")))
+        try:
+            data = importlib.import_module(f"statsmodels.datasets.{dataset or name}")
+        except ImportError:
+            raise FileNotFoundError("it ships with statsmodels: pip install --group benchmarks") from None
+        return described(codebook, data.load_pandas().data)
 
-    return make
-
-
-def survey(name: str, half: Half, codebook: Codebook, target: str, file: str = "", folder: str = "") -> Entry:
-    return Entry(name, half, "surveys", True, of_statsmodels(codebook, folder or name, file), target)
+    return Entry(name, half, "surveys", True, make, target)
 
 
 SURVEYS = (
@@ -115,7 +108,7 @@ SURVEYS = (
     survey("macrodata", "design", MACRODATA, "unemp"),
     survey("heart", "design", HEART, "survival"),
     survey("spector", "design", SPECTOR, "GRADE"),
-    survey("danish-money", "design", DANISH, "lrm", "data", "danish_data"),
+    survey("danish-money", "design", DANISH, "lrm", "danish_data"),
     survey("fair", "judge", FAIR, "affairs"),
     survey("star98", "judge", STAR98, "PCTAF"),
     survey("statecrime", "judge", STATECRIME, "violent"),
@@ -123,7 +116,7 @@ SURVEYS = (
     survey("grunfeld", "judge", GRUNFELD, "invest"),
     survey("ccard", "judge", CCARD, "AVGEXP"),
     survey("elnino", "judge", ELNINO, "DEC"),
-    survey("scotland", "judge", SCOTLAND, "YES", "scotvote"),
+    survey("scotland", "judge", SCOTLAND, "YES"),
     survey("fertility", "judge", FERTILITY, "2010"),
     survey("engel", "judge", ENGEL, "foodexp"),
 )

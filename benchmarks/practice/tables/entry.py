@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import dpmoments as dpm
 
-Half = Literal["design", "judge", "regression"]
-"""Constants of the library may be chosen on the design half; the judge half is run when they are frozen. Tables of "regression"
-judge methods for one regression, and join nothing that names neither them nor their half."""
+Half = Literal["design", "judge"]
+"""Constants of the library may be chosen on the design half; the judge half is run when they are frozen."""
 Made = tuple[Any, dpm.Schema]
 """A frame (or an array) and its public schema: round bounds that someone could have written without seeing the rows."""
 
@@ -20,10 +19,10 @@ class Entry:
     """One table, made anew and always alike by `make`."""
 
     name: str
-    half: Half  # {"design", "judge", "regression"}
+    half: Half
     family: str  # what it is an example of; the file it is in
     real: bool  # observed, not drawn from a law
-    # Nothing is fetched: what is not on this machine raises FileNotFoundError or ConnectionError.
+    # What this machine does not have raises an OSError.
     make: Callable[[], Made]
     # The feature that a regression on this table predicts; None where every feature is a level of a category.
     target: str | None

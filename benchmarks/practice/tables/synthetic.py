@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-import dpmoments as dpm
+from benchmarks.practice.tables import codebooks
 from benchmarks.practice.tables.entry import Entry, Half, Made
 from dpmoments.base.values import FloatArray
 
@@ -64,15 +64,8 @@ def within(columns: FloatArray, lower: float, upper: float) -> Made:
 
 def described(columns: Columns) -> Made:
     """The frame and its schema."""
-    stated: list[dpm.Numeric | dpm.Boolean | dpm.Categorical] = []
-    for name, (_, public) in columns.items():
-        if public is None:
-            stated.append(dpm.Boolean(name))
-        elif isinstance(public[0], str):
-            stated.append(dpm.Categorical(name, tuple(map(str, public))))
-        else:
-            stated.append(dpm.Numeric(name, float(public[0]), float(public[1])))
-    return pd.DataFrame({name: cells for name, (cells, _) in columns.items()}), dpm.Schema(*stated)
+    frame = pd.DataFrame({name: cells for name, (cells, _) in columns.items()})
+    return codebooks.described({name: public for name, (_, public) in columns.items()}, frame)
 
 
 def named(word: str, codes: IntArray, k: int) -> tuple[npt.NDArray[Any], Public]:
@@ -319,20 +312,4 @@ DOMINANT_ROWS = (
     dominant_rows("firms-40", "judge", 613, firms, 40, 8),
 )
 
-
-def wages(rng: Rng, n: int) -> Made:
-    """Log-normal hourly wages by schooling, experience and its square."""
-    school, woman = np.clip(np.round(rng.normal(12.5, 2.8, n)), 0, 25), rng.random(n) < 0.48
-    trade = rng.permutation(np.arange(n, dtype=np.int64) % 5)
-    worked = np.clip(rng.uniform(0, 48, n) - 0.8 * (school - 12), 0, 60)
-    log = 1.3 + 0.09 * school + 0.04 * worked - 0.0006 * worked**2 - 0.15 * woman + 0.06 * trade
-    return described({
-        "school": (school, (0, 25)), "worked": (worked, (0, 60)), "worked squared": (worked**2, (0, 3_600)),
-        "woman": (woman, None), "trade": named("trade", trade, 5),
-        "wage": (np.exp(log + rng.normal(0, 0.42, n)), (0, 200)),
-    })  # fmt: skip
-
-
-WAGES = table("fresh regressions", "wages", "regression", 915, wages, 19_800, target="wage")
-
-TABLES = (*BOUNDED, *SKEWED, *CLUSTERED, *LOW_RANK, *CATEGORIES, ITEMS, *SKEWED_LEVELS, *DOMINANT_ROWS, WAGES)
+TABLES = (*BOUNDED, *SKEWED, *CLUSTERED, *LOW_RANK, *CATEGORIES, ITEMS, *SKEWED_LEVELS, *DOMINANT_ROWS)
