@@ -10,7 +10,6 @@ their own (:mod:`benchmarks.peers.compare`), every release in a process that is 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,9 +18,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.peers.compare import ask
 from benchmarks.practice.regression.methods import (
     NoisyGradientDescent,
@@ -52,18 +52,6 @@ DESCENTS = tuple(NoisyGradientDescent(steps=100, clip=clip, rate=1.5) for clip i
 LOST = 1.1
 CAP = 1.0
 """Largest excess risk of a regression: a fit that loses as much as the target varies has failed, however badly."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Median error of one way to answer one question on one table at one budget."""
-
-    question: str
-    table: str
-    epsilon: float
-    delta: float
-    way: str
-    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,8 +319,8 @@ def fifth_of(budget: PrivacyBudget) -> PrivacyBudget:
     return PrivacyBudget.of(epsilon=high, delta=budget.delta)
 
 
-def measured(table: Table, *, others: bool) -> Iterator[Cell]:
-    """All questions about one table at all budgets, by this library and perhaps by others."""
+def measured(table: Table, *, others: bool) -> Iterator[dict[str, Any]]:
+    """All questions about one table at all budgets, by this library and perhaps by others: one row an error."""
     for epsilon, delta in BUDGETS:
         budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
         for ways in (
@@ -342,44 +330,35 @@ def measured(table: Table, *, others: bool) -> Iterator[Cell]:
         ):
             for way, errors in ways:
                 for question, error in errors.items():
-                    yield Cell(question, table.name, epsilon, delta, way, error)
+                    about = {"question": question, "ε": epsilon, "δ": delta, "table": table.name, "way": way}
+                    yield about | {"error": error}
 
 
-def kept(measured_again: set[str]) -> list[Cell]:
+def kept(measured_again: set[str]) -> pd.DataFrame:
     """The errors of the other ways, and of all on tables that are not here, as the page has them; NaN where one was stopped."""
-    with (EVIDENCE / "tables" / "peers-by-question-questions.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if not (row["way"] in OURS and row["table"] in measured_again)]
-    return [
-        Cell(
-            row["question"],
-            row["table"],
-            float(row["ε"]),
-            float(row["δ"]),
-            row["way"],
-            float("nan") if row["error"].startswith("stopped") else float(row["error"]),
-        )
-        for row in rows
-    ]
+    page = pd.read_csv(EVIDENCE / "tables" / "peers-by-question-questions.csv")
+    page["error"] = pd.to_numeric(page["error"], errors="coerce")
+    return page[~(page["way"].isin(OURS) & page["table"].isin(measured_again))]
 
 
-def lines_of(cells: list[Cell]) -> Iterator[str]:
+def lines_of(found: pd.DataFrame) -> Iterator[str]:
     """Every error, and each way over the release: its geometric mean, and the tables on which the way is better."""
-    settings = [
-        (question, *budget) for question in dict.fromkeys(cell.question for cell in cells) for budget in BUDGETS
-    ]
-    yield from ("| question | ε | δ | table | way | error |", "| --- | --- | --- | --- | --- | --- |")
-    for cell in sorted(cells, key=lambda cell: settings.index((cell.question, cell.epsilon, cell.delta))):
-        yield f"| {cell.question} | {cell.epsilon:g} | {cell.delta:g} | {cell.table} | {cell.way} | {_shown(cell.error)} |"
-    yield from ("", "| question | ε | δ | way | error over the release's, geometric mean | better by over 10 % on |")
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for question, epsilon, delta in settings:
-        here = [cell for cell in cells if (cell.question, cell.epsilon, cell.delta) == (question, epsilon, delta)]
-        own = {cell.table: cell.error for cell in here if cell.way == "release"}
-        for way in dict.fromkeys(cell.way for cell in here if cell.way != "release"):
-            ratios = [cell.error / own[cell.table] for cell in here if cell.way == way and np.isfinite(cell.error)]
-            if ratios:
-                average = np.exp(np.mean(np.log(np.maximum(ratios, 1e-9))))
-                better = f"{sum(ratio < 1.0 / LOST for ratio in ratios)} of {len(ratios)}"
+    in_order = found.assign(question=pd.Categorical(found["question"], found["question"].unique()))
+    settings = in_order.groupby(["question", "ε", "δ"], observed=True)
+    yield from head("question | ε | δ | table | way | error", "llllll")
+    for (question, epsilon, delta), here in settings:
+        for cell in here.itertuples():
+            yield f"| {question} | {epsilon:g} | {delta:g} | {cell.table} | {cell.way} | {_shown(cell.error)} |"
+    yield ""
+    yield from head(
+        "question | ε | δ | way | error over the release's, geometric mean | better by over 10 % on", "llllll"
+    )
+    for (question, epsilon, delta), here in settings:
+        errors = here.pivot(index="table", columns="way", values="error")[here["way"].unique()]
+        for way, ratios in errors.div(errors["release"], axis=0).drop(columns="release").items():
+            if len(known := ratios.dropna()):
+                average = np.exp(np.log(known.clip(lower=1e-9)).mean())
+                better = f"{(known < 1.0 / LOST).sum()} of {len(known)}"
                 yield f"| {question} | {epsilon:g} | {delta:g} | {way} | {average:.2g} | {better} |"
 
 
@@ -395,15 +374,19 @@ def main() -> None:
     parser.add_argument("--ours", action="store_true")
     ours = parser.parse_args().ours
     warnings.simplefilter("ignore")
-    cells: list[Cell] = []
+    rows: list[dict[str, Any]] = []
     for entry in chosen(names=TABLES):
         if (table := made(entry)) is not None:
-            cells += measured(Table.of(entry.name, table), others=not ours)
+            rows += measured(Table.of(entry.name, table), others=not ours)
             print(entry.name, file=sys.stderr, flush=True)
+    found = pd.DataFrame(rows)
     if ours:
-        cells += kept({cell.table for cell in cells})
-        cells.sort(key=lambda cell: (TABLES.index(cell.table), cell.way != "release"))
-    write_part(PAGE, "questions", lines_of(cells))
+        found = pd.concat([found, kept(set(found["table"]))])
+        places = {"table": {name: place for place, name in enumerate(TABLES)}, "way": {"release": -1}}
+        found = found.sort_values(
+            ["table", "way"], key=lambda column: column.map(places[column.name]).fillna(0), kind="stable"
+        )
+    write_part(PAGE, "questions", lines_of(found))
 
 
 if __name__ == "__main__":
