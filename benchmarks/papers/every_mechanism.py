@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
@@ -58,46 +59,6 @@ DATA: tuple[tuple[str, Callable[[], np.ndarray]], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One mechanism at one budget on one table; `chosen` is what made the release, another than the mechanism for `auto`."""
-
-    mechanism: str
-    epsilon: float
-    delta: float
-    mean: float
-    standard_error: float
-    trials: int
-    chosen: str
-
-
-@dataclass(frozen=True)
-class Cell:
-    """All mechanisms at one budget on one table."""
-
-    epsilon: float
-    delta: float
-    found: Mapping[str, Measured]
-
-    @property
-    def best(self) -> Measured:
-        """The lowest curve that is not `auto`'s."""
-        return min((one for name, one in self.found.items() if name != AUTO), key=lambda one: one.mean)
-
-    @property
-    def ratio(self) -> float:
-        """Error of `auto` over it."""
-        return self.found[AUTO].mean / self.best.mean
-
-    @property
-    def ratio_error(self) -> float:
-        """Its standard error; 0 where one made both."""
-        if self.found[AUTO].chosen == self.best.mechanism:
-            return 0.0
-        parts = [one.standard_error / one.mean for one in (self.found[AUTO], self.best)]
-        return self.ratio * math.hypot(*parts)
-
-
 def trials_of(mechanism: str, n_features: int) -> int:
     return FEWER.get(mechanism, (TRIALS, TRIALS // 2))[n_features > MANY_FEATURES]
 
@@ -125,9 +86,8 @@ def errors(rows: SummedOnce, plan: Plan, trials: int) -> np.ndarray:
     return np.array(found)
 
 
-def measure(name: str, rows: SummedOnce) -> list[Measured]:
-    """Every mechanism at every budget that serves the table."""
-    found = []
+def measure(name: str, rows: SummedOnce) -> Iterator[dict[str, Any]]:
+    """Every mechanism at every budget that serves the table; ``chosen`` is what made the release of `auto`."""
     for mechanism in map(make_mechanism, MECHANISMS):
         trials, start = trials_of(mechanism.name, rows.n_features), time.perf_counter()
         for budget in budgets(mechanism) if trials else ():
@@ -136,74 +96,72 @@ def measure(name: str, rows: SummedOnce) -> list[Measured]:
             except ValueError:  # it does not serve the table, or not at this budget
                 continue
             of_trials = errors(rows, plan, trials)
-            error = float(of_trials.std(ddof=1) / math.sqrt(trials)) if trials > 1 else math.nan
-            about = mechanism.name, budget.epsilon, budget.delta
-            found.append(Measured(*about, float(of_trials.mean()), error, trials, plan.mechanism.name))
+            yield {
+                "table": name,
+                "mechanism": mechanism.name,
+                "epsilon": budget.epsilon,
+                "delta": budget.delta,
+                "mean": float(of_trials.mean()),
+                "error": float(of_trials.std(ddof=1) / math.sqrt(trials)) if trials > 1 else math.nan,
+                "trials": trials,
+                "chosen": plan.mechanism.name,
+            }
         print(f"{name}: {mechanism.name}, {time.perf_counter() - start:.1f} s", flush=True)
-    return found
 
 
-def cells(found: Sequence[Measured]) -> list[Cell]:
-    """Budget by budget; what spends ε alone stands beside every δ."""
+def cells(found: pd.DataFrame) -> pd.DataFrame:
+    """Budget by budget `auto` and the best of the others; what spends ε alone stands beside every δ that it has not itself."""
     made = []
     for delta in DELTAS:
-        for epsilon in EPSILONS:
-            at = {
-                one.mechanism: one
-                for one in sorted(found, key=lambda one: one.delta)  # its own δ, where it has one, in place of none
-                if one.epsilon == epsilon and one.delta in (0.0, delta)
-            }
-            made.append(Cell(epsilon, delta, at))
-    return made
+        at = found[found["delta"].isin([0.0, delta])].sort_values("delta", kind="stable")
+        at = at.drop_duplicates(["table", "mechanism", "epsilon"], keep="last")
+        keys = ["table", "epsilon"]
+        others = at[at["mechanism"] != AUTO]
+        best = others.loc[others.groupby(keys)["mean"].idxmin()]
+        beside = at[at["mechanism"] == AUTO].merge(best, on=keys, suffixes=("", "_best"))
+        made.append(beside.assign(delta=delta, ratio=beside["mean"] / beside["mean_best"]))
+    return pd.concat(made)
 
 
-def table_lines(name: str, found: Sequence[Measured]) -> list[str]:
-    lines = []
-    for mechanism in [AUTO, *(one for one in MECHANISMS if one != AUTO)]:
-        for delta in DELTAS:
-            at = {one.epsilon: one for one in found if (one.mechanism, one.delta) == (mechanism, delta)}
-            if at:
-                trials = {one.trials for one in at.values()}
-                label = f"`{mechanism}`" + (f", δ = {delta:g}" if delta else "")
-                label += f" ({min(trials)} {'trial' if trials == {1} else 'trials'})" if mechanism in FEWER else ""
-                values = [f"{at[epsilon].mean:.3g}" if epsilon in at else "–" for epsilon in EPSILONS]
-                lines.append(f"| {name} | {label} | " + " | ".join(values) + " |")
-    return lines
+def table_lines(found: pd.DataFrame) -> Iterator[str]:
+    yield from head(f"table | mechanism | {' | '.join(f'ε = {e:g}' for e in EPSILONS)}", "ll" + "r" * len(EPSILONS))
+    in_order = [AUTO, *(one for one in MECHANISMS if one != AUTO)]
+    ordered = found.assign(
+        table=pd.Categorical(found["table"], found["table"].unique()),
+        mechanism=pd.Categorical(found["mechanism"], in_order),
+    )
+    for (name, mechanism, delta), rows in ordered.groupby(["table", "mechanism", "delta"], observed=True):
+        at = rows.set_index("epsilon")["mean"]
+        trials = set(rows["trials"])
+        label = f"`{mechanism}`" + (f", δ = {delta:g}" if delta else "")
+        label += f" ({min(trials)} {'trial' if trials == {1} else 'trials'})" if mechanism in FEWER else ""
+        values = [f"{at[epsilon]:.3g}" if epsilon in at else "–" for epsilon in EPSILONS]
+        yield f"| {name} | {label} | {' | '.join(values)} |"
 
 
-def summary(by_table: Mapping[str, Sequence[Cell]]) -> list[str]:
+def summary(found: pd.DataFrame) -> Iterator[str]:
     """In how many cells `auto` is the lowest curve or near it, and the others by name."""
-    all_cells = [(name, cell) for name, found in by_table.items() for cell in found]
-    near = [cell for _, cell in all_cells if cell.ratio <= WITHIN]
-    lines = [
-        f"`auto` is the lowest curve, or within {WITHIN - 1:.0%} of it, in {len(near)} of {len(all_cells)} cells "
-        f"({len(near) / len(all_cells):.1%}). The others:",
-        "",
-        *head("table | δ | ε | `auto` | lowest | `auto` / lowest", "lrrllr"),
-    ]
-    for name, cell in sorted(all_cells, key=lambda item: -item[1].ratio):
-        if cell.ratio > WITHIN:
-            auto, best = cell.found[AUTO], cell.best
-            lines.append(
-                f"| {name} | {cell.delta:g} | {cell.epsilon:g} | `{auto.chosen}` {auto.mean:.3g} | "
-                f"`{best.mechanism}` {best.mean:.3g} | {cell.ratio:.2f} ± {cell.ratio_error:.2f} |"
-            )
-    return lines
+    near = found["ratio"] <= WITHIN
+    yield (
+        f"`auto` is the lowest curve, or within {WITHIN - 1:.0%} of it, in {near.sum()} of {len(found)} cells "
+        f"({near.mean():.1%}). The others:"
+    )
+    yield ""
+    yield from head("table | δ | ε | `auto` | lowest | `auto` / lowest", "lrrllr")
+    for cell in found[~near].sort_values("ratio", ascending=False, kind="stable").itertuples():
+        parts = (cell.error / cell.mean, cell.error_best / cell.mean_best)
+        error = 0.0 if cell.chosen == cell.mechanism_best else cell.ratio * math.hypot(*parts)
+        yield (
+            f"| {cell.table} | {cell.delta:g} | {cell.epsilon:g} | `{cell.chosen}` {cell.mean:.3g} | "
+            f"`{cell.mechanism_best}` {cell.mean_best:.3g} | {cell.ratio:.2f} ± {error:.2f} |"
+        )
 
 
 def main() -> None:
-    by_table = {}
-    lines = [
-        f"| table | mechanism | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |",
-        "| --- | --- |" + " ---: |" * len(EPSILONS),
-    ]
-    for name, make in DATA:
-        found = measure(name, summed_once(make()))
-        by_table[name] = cells(found)
-        lines += table_lines(name, found)
+    found = pd.DataFrame([row for name, make in DATA for row in measure(name, summed_once(make()))])
     trials = f"{TRIALS} trials below {MANY_FEATURES} features and half as many above, where no number is named."
-    write_part(PAGE, "summary", [*summary(by_table), "", trials])
-    write_part(PAGE, "tables", lines)
+    write_part(PAGE, "summary", [*summary(cells(found)), "", trials])
+    write_part(PAGE, "tables", table_lines(found))
 
 
 if __name__ == "__main__":
