@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
@@ -31,6 +32,7 @@ DELTAS = (0.0, 1e-9)
 SEEDS, SEEDS_OF_LARGE, LARGE = 40, 20, 20_000
 OURS = "one release"
 PEERS = ("AdaSSP", "output perturbation, tuned", "gradient descent", "gradient descent, tuned")
+METHODS = (OURS, *PEERS)
 LOST = 1.1
 """A peer's mean excess risk times this below ours is a loss."""
 
@@ -48,31 +50,8 @@ CASES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 No constant of the library was chosen on Algorithm 3, Digits (scikit-learn's) or Flower (the pixels of a photograph)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """One regression at one budget: excess risks by method, one a seed."""
-
-    table: str
-    target: str
-    n_rows: int
-    explained_share: float
-    epsilon: float
-    delta: float
-    excess: dict[str, FloatArray]
-    setting: str
-
-    def mean(self, method: str) -> float:
-        return float(self.excess[method].mean())
-
-    @property
-    def better(self) -> list[str]:
-        """The peers that we lose to by more than a tenth, the best first."""
-        ours = self.mean(OURS)
-        return sorted((peer for peer in PEERS if LOST * self.mean(peer) < ours), key=self.mean)
-
-
-def measured(name: str, entry: str, targets: tuple[str, ...]) -> Iterator[Row]:
-    """All budgets of one table."""
+def measured(name: str, entry: str, targets: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """All budgets of one table: one row a regression and budget, excess risks by method, one a seed."""
     if entry:
         data, schema = chosen(names=[entry])[0].make()
     else:
@@ -104,8 +83,16 @@ def measured(name: str, entry: str, targets: tuple[str, ...]) -> Iterator[Row]:
                 f"α = {perturbation.penalty / truth.n_rows:.2g} n, W = {perturbation.bound:g}; "
                 f"T = {descent.steps}, clip {descent.clip:g}, η = {descent.rate:g}"
             )
-            found = {OURS: ours[place]} | excess
-            yield Row(name, target, truth.n_rows, truth.explained_share, epsilon, delta, found, setting)
+            yield {
+                "table": f"{name}, {target}",
+                "rows": truth.n_rows,
+                "R²": truth.explained_share,
+                "ε": epsilon,
+                "δ": delta,
+                OURS: ours[place],
+                **excess,
+                "tuned to": setting,
+            }
 
 
 def of_releases(
@@ -124,56 +111,54 @@ def two_digits(value: float) -> str:
     return f"{value:.2g}" if value < 10.0 else f"{min(value, 1e6):.0f}"
 
 
-def table_lines(rows: Iterable[Row]) -> Iterator[str]:
+def table_lines(found: pd.DataFrame, means: pd.DataFrame) -> Iterator[str]:
     """Mean ± its standard error / median; the best mean bold."""
-    methods = (OURS, *PEERS)
-    yield f"| table, target | rows | R² | ε | δ | {' | '.join(methods)} | tuned to |"
-    yield "| --- | ---: | ---: | --- | --- |" + " --- |" * (len(methods) + 1)
-    for row in rows:
-        best = min(methods, key=row.mean)
+    yield from head(
+        f"table, target | rows | R² | ε | δ | {' | '.join(METHODS)} | tuned to", "lrrll" + "l" * (len(METHODS) + 1)
+    )
+    for (_, row), (_, mean) in zip(found.iterrows(), means.iterrows(), strict=True):
         cells = []
-        for method in methods:
-            values = row.excess[method]
+        for method in METHODS:
+            values, shown = row[method], two_digits(mean[method])
             error = two_digits(float(values.std(ddof=1)) / float(np.sqrt(len(values))))
-            mean = two_digits(row.mean(method))
-            cells.append(
-                f"{f'**{mean}**' if method == best else mean} ± {error} / {two_digits(float(np.median(values)))}"
-            )
-        about = (
-            f"{row.table}, {row.target} | {row.n_rows:,} | {row.explained_share:.2f} | {row.epsilon:g} | {row.delta:g}"
-        )
-        yield f"| {about} | {' | '.join(cells)} | {row.setting} |"
+            bold = f"**{shown}**" if method == mean.idxmin() else shown
+            cells.append(f"{bold} ± {error} / {two_digits(float(np.median(values)))}")
+        about = f"{row['table']} | {row['rows']:,} | {row['R²']:.2f} | {row['ε']:g} | {row['δ']:g}"
+        yield f"| {about} | {' | '.join(cells)} | {row['tuned to']} |"
 
 
-def summary_lines(rows: Sequence[Row]) -> Iterator[str]:
+def summary_lines(over_ours: pd.DataFrame) -> Iterator[str]:
     """Against each peer: how often it is better by more than a tenth, and the geometric mean of its excess risk over ours."""
-    yield "| peer | its excess risk over ours, geometric mean | cells | it is better by more than 10 % | we are |"
-    yield "| --- | --- | --- | --- | --- |"
-    for peer in PEERS:
-        quotients = np.array([row.mean(peer) / row.mean(OURS) for row in rows])
+    yield from head(
+        "peer | its excess risk over ours, geometric mean | cells | it is better by more than 10 % | we are", "lllll"
+    )
+    for peer, quotients in over_ours.items():
         average = float(np.exp(np.log(quotients).mean()))
-        lost, won = int((quotients < 1.0 / LOST).sum()), int((quotients > LOST).sum())
-        yield f"| {peer} | {two_digits(average)} | {len(rows)} | {lost} | {won} |"
+        lost, won = (quotients < 1.0 / LOST).sum(), (quotients > LOST).sum()
+        yield f"| {peer} | {two_digits(average)} | {len(quotients)} | {lost} | {won} |"
 
 
-def loss_lines(rows: Iterable[Row]) -> Iterator[str]:
-    """The cells in which a peer is better by more than a tenth."""
+def loss_lines(found: pd.DataFrame, means: pd.DataFrame) -> Iterator[str]:
+    """The cells in which a peer is better by more than a tenth, the best peer first."""
     yield from head("regression | ε | δ | one release | better by more than 10 %", "lllll")
-    for row in rows:
-        if row.better:
-            peers = ", ".join(f"{peer} {two_digits(row.mean(peer))}" for peer in row.better)
-            yield f"| {row.table}, {row.target} | {row.epsilon:g} | {row.delta:g} | {two_digits(row.mean(OURS))} | {peers} |"
+    for (_, row), (_, mean) in zip(found.iterrows(), means.iterrows(), strict=True):
+        better = mean[LOST * mean < mean[OURS]].sort_values(kind="stable")
+        if len(better):
+            peers = ", ".join(f"{peer} {two_digits(value)}" for peer, value in better.items())
+            yield f"| {row['table']} | {row['ε']:g} | {row['δ']:g} | {two_digits(mean[OURS])} | {peers} |"
 
 
 def main() -> None:
     warnings.simplefilter("ignore", dpm.ReleaseWarning)
-    begun, rows = time.perf_counter(), list[Row]()
+    begun, rows = time.perf_counter(), list[dict[str, Any]]()
     for case in CASES:
-        rows += sorted(measured(*case), key=lambda row: (row.target, row.delta, row.epsilon))
+        rows += sorted(measured(*case), key=lambda row: (row["table"], row["δ"], row["ε"]))
         print(f"{time.perf_counter() - begun:6.0f} s  {case[0]}", flush=True)
-    write_part(PAGE, "summary", summary_lines(rows))
-    write_part(PAGE, "losses", loss_lines(rows))
-    write_part(PAGE, "cells", table_lines(rows))
+    found = pd.DataFrame(rows)
+    means = found[list(METHODS)].map(np.mean)
+    write_part(PAGE, "summary", summary_lines(means[list(PEERS)].div(means[OURS], axis=0)))
+    write_part(PAGE, "losses", loss_lines(found, means))
+    write_part(PAGE, "cells", table_lines(found, means))
 
 
 if __name__ == "__main__":
