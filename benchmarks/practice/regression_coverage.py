@@ -18,7 +18,7 @@ from scipy.stats import binom, chi2
 from scipy.stats import t as student
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.tables import chosen
 from benchmarks.practice.tables.exact import exact_moments
 from dpmoments.base.values import FloatArray
@@ -51,21 +51,6 @@ class Setting:
     delta: float
     neighbors: str
     replications: int
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one cell came to: shares of the coefficients tried, but for ``one``, a coefficient a replication."""
-
-    identified: float
-    covered_identified: float
-    covered: float
-    one: int
-    one_identified: int
-    n_identified: int
-    naive: float
-    width_to_naive: float
-    inverted_to_delta: float
 
 
 # Tables -------------------------------------------------------------------------------------------------------------------
@@ -163,8 +148,8 @@ def settings() -> Iterator[Setting]:
 # One cell -----------------------------------------------------------------------------------------------------------------
 
 
-def measured(setting: Setting) -> tuple[Setting, Outcome]:
-    """One cell, from seeds of its own."""
+def measured(setting: Setting) -> dict[str, Any]:
+    """One cell, from seeds of its own: shares of the coefficients tried, but for ``one``, a coefficient a replication."""
     warnings.simplefilter("ignore")
     if setting.table in SYNTHETIC:
         population, n_rows = synthetic(setting.table, setting.n_features), setting.n_rows
@@ -212,72 +197,64 @@ def measured(setting: Setting) -> tuple[Setting, Outcome]:
         return float(np.concatenate(outcomes).mean()) if outcomes else math.nan
 
     kept = [covered for identified, covered, _ in found if identified]
-    return setting, Outcome(
-        identified=len(kept) / len(found),
-        covered_identified=share(kept),
-        covered=share([covered for _, covered, _ in found]),
-        one=one,
-        one_identified=one_identified,
-        n_identified=len(kept),
-        naive=share([naive for _, _, naive in found]),
-        width_to_naive=float(np.median(widths)) if widths else math.nan,
-        inverted_to_delta=float(np.median(inverted)) if inverted else math.nan,
-    )
+    return {
+        "rows drawn from": setting.table,
+        "n": n_rows,
+        "features": setting.n_features or "–",
+        "ε": setting.epsilon,
+        "relation": f"{'1e-9' if setting.delta else '0'}, {setting.neighbors.replace('_', '-')}",
+        "replications": setting.replications,
+        "identified": len(kept) / len(found),
+        "covered where identified": share(kept),
+        "covered": share([covered for _, covered, _ in found]),
+        "naive": share([naive for _, _, naive in found]),
+        "width / naive": float(np.median(widths)) if widths else math.nan,
+        "inverted / delta": float(np.median(inverted)) if inverted else math.nan,
+        "one": one,
+        "one identified": one_identified,
+        "n identified": len(kept),
+    }
 
 
 # The page -----------------------------------------------------------------------------------------------------------------
 
 
-def lines_of(outcomes: list[tuple[Setting, Outcome]]) -> Iterator[str]:
-    yield (
-        "| rows drawn from | n | features | ε, δ, relation | identified | covered where identified | covered | naive | "
-        "width / naive | inverted / delta |"
-    )
-    yield "| --- | ---: | ---: | --- |" + " ---: |" * 6
-    for setting, found in outcomes:
-        synthetic_table = setting.table in SYNTHETIC
-        n_rows = setting.n_rows if synthetic_table else resampled(setting.table)[1]
-        budget = f"{setting.epsilon:g}, {'0' if not setting.delta else '1e-9'}, {setting.neighbors.replace('_', '-')}"
-        features = str(setting.n_features) if synthetic_table else "–"
-        cells = [found.covered_identified, found.covered, found.naive]
-        shown = [f"{cell:.3f}" if math.isfinite(cell) else "–" for cell in cells]
-        ratios = [
-            f"{cell:.2f}" if math.isfinite(cell) else "–" for cell in (found.width_to_naive, found.inverted_to_delta)
-        ]
-        row = [setting.table, f"{n_rows:,}", features, budget, f"{found.identified:.2f}", *shown, *ratios]
-        yield f"| {' | '.join(row)} |"
+SHOWN = {
+    "identified": 2, "covered where identified": 3, "covered": 3, "naive": 3, "width / naive": 2, "inverted / delta": 2,
+}  # fmt: skip
+"""Digits of the columns of shares and ratios."""
 
 
-def verdict(outcomes: list[tuple[Setting, Outcome]]) -> Iterator[str]:
+def lines_of(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield from head(f"rows drawn from | n | features | ε, δ, relation | {' | '.join(SHOWN)}", "lrrl" + "r" * len(SHOWN))
+    for row in rows:
+        shown = [f"{row[name]:.{digits}f}" if math.isfinite(row[name]) else "–" for name, digits in SHOWN.items()]
+        about = f"{row['rows drawn from']} | {row['n']:,} | {row['features']} | {row['ε']:g}, {row['relation']}"
+        yield f"| {about} | {' | '.join(shown)} |"
+
+
+def verdict(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The family-wise binomial test, one coefficient a replication: Bonferroni over all cells and both limits."""
     for words, kind in (("synthetic", True), ("resampled", False)):
-        cells = [(setting, found) for setting, found in outcomes if (setting.table in SYNTHETIC) == kind]
-        tests = 0
-        failures = []
-        for setting, found in cells:
-            n = setting.replications
-            checks = [(binom.cdf(found.one, n, LEAST), "below .93")]
-            if found.n_identified >= 50:
-                checks.append(
-                    (binom.cdf(found.one_identified, found.n_identified, LEAST), "below .93 where identified")
-                )
-                checks.append(
-                    (binom.sf(found.one_identified - 1, found.n_identified, MOST), "above .985 where identified")
-                )
-            tests += len(checks)
-            failures += [(p, f"{setting.table}, ε = {setting.epsilon:g}: {what}") for p, what in checks]
-        rejected = sorted({what for p, what in failures if p < 0.05 / tests})
+        cells, checks = [row for row in rows if (row["rows drawn from"] in SYNTHETIC) == kind], []
+        for row in cells:
+            cell, n, one = f"{row['rows drawn from']}, ε = {row['ε']:g}", row["n identified"], row["one identified"]
+            checks.append((binom.cdf(row["one"], row["replications"], LEAST), f"{cell}: below .93"))
+            if n >= 50:
+                checks.append((binom.cdf(one, n, LEAST), f"{cell}: below .93 where identified"))
+                checks.append((binom.sf(one - 1, n, MOST), f"{cell}: above .985 where identified"))
+        rejected = sorted({what for p, what in checks if p < 0.05 / len(checks)})
         said = "; ".join(rejected) if rejected else "none"
-        yield f"- {words}: {len(cells)} cells, {tests} hypotheses at .05 together; rejected: {said}."
+        yield f"- {words}: {len(cells)} cells, {len(checks)} hypotheses at .05 together; rejected: {said}."
 
 
 def main() -> None:
     """Measure every cell, and write the page's table."""
     started, outcomes = time.perf_counter(), []
     with ProcessPoolExecutor(2) as pool:
-        for setting, outcome in pool.map(measured, settings()):
-            outcomes.append((setting, outcome))
-            print(f"{time.perf_counter() - started:6.0f} s {setting} {outcome}", flush=True)
+        for outcome in pool.map(measured, settings()):
+            outcomes.append(outcome)
+            print(f"{time.perf_counter() - started:6.0f} s {outcome}", flush=True)
     counts = f"{REPLICATIONS:,} replications a synthetic cell, {RESAMPLES} a real one."
     stamp = f"dpmoments {dpm.__version__}, {platform.machine()}, {counts}"
     write_part(PAGE, "coverage", [stamp, "", *lines_of(outcomes), "", *verdict(outcomes)])
