@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import pkgutil
 import runpy
 import sys
 from pathlib import Path
 
-NOT_BENCHMARKS = (
-    "__main__",
-    "papers.items",
+FOLDER = Path(__file__).parent
+APART = (
     "papers.reproduce",
-    "papers.sheffet.techniques",
-    "papers.summed_once",
-    "peers.answers",
     "peers.programs",
-    "peers.six_tables",  # hours, by its own command
+    "peers.six_tables",
     "peers.synthesizers",
-    "practice.survey_weights",  # hours
-    "practice.tables",
-    "speed.timing",
+    "practice.survey_weights",
+    "__main__",
 )
-"""What benchmarks import or start, what writes a page without measuring, what ``make`` has a target of its own for."""
+"""What takes hours or what ``make`` has a target of its own for, and what benchmarks start."""
 
 
 def main() -> None:
     """Run the named modules, and all modules of the packages named; everything where nothing is named."""
-    modules = pkgutil.walk_packages([str(Path(__file__).parent)], "benchmarks.")
-    names = [module.name.removeprefix("benchmarks.") for module in modules if not module.ispkg]
-    found = [name for name in names if not any(f"{name}.".startswith(f"{other}.") for other in NOT_BENCHMARKS)]
+    programs = [file for file in sorted(FOLDER.rglob("*.py")) if 'if __name__ == "__main__"' in file.read_text("utf-8")]
+    names = [".".join(file.relative_to(FOLDER).with_suffix("").parts) for file in programs]
+    found = [name for name in names if not any(f"{name}.".startswith(f"{other}.") for other in APART)]
     wanted = []
     for asked in sys.argv[1:]:
         matching = [name for name in found if name == asked or name.startswith(f"{asked}.")]

@@ -11,7 +11,6 @@ a process of its own.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import subprocess
@@ -297,10 +296,8 @@ def release_once(name: str) -> None:
 
 def measure() -> None:
     """Run what the file does not have."""
-    done = set()
-    if FILE.exists():
-        with FILE.open(encoding="utf-8") as file:
-            done = {(row["table"], row["way"], float(row["δ"]), int(row["run"])) for row in csv.DictReader(file)}
+    keys = ["table", "way", "δ", "run"]
+    done = set(pd.read_csv(FILE)[keys].itertuples(index=False, name=None)) if FILE.exists() else set()
     truths: dict[str, Truth] = {}
     for run, (way, (make, deltas)), name in product(range(RUNS), WAYS.items(), TABLES):
         for delta in deltas:
@@ -314,12 +311,7 @@ def measure() -> None:
             row = {"table": name, "way": way, "δ": delta, "run": run, "note": result.note}
             row |= {question: f"{error:.4g}" for question, error in result.errors.items()}
             row |= {"seconds": f"{result.seconds:.3g}", "megabytes": f"{megabytes:.3g}"}
-            new = not FILE.exists()
-            with FILE.open("a", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                if new:
-                    writer.writeheader()
-                writer.writerow(row)
+            pd.DataFrame([row], columns=COLUMNS).to_csv(FILE, mode="a", index=False, header=not FILE.exists())
             print(name, way, delta, run, row.get("correlations", result.note), row["seconds"], flush=True)
 
 
@@ -343,13 +335,9 @@ def medians() -> pd.DataFrame:
     shown = runs["way"].where(~private, runs["way"] + ", δ")
     shown = shown.mask(runs["way"].isin(ONE), "one question").mask(runs["way"].isin(ONE) & private, "one question, δ")
     shown = shown.str.replace("noise on every answer", "noise").str.replace(r"^(MST|AIM)\b.*", r"\1, δ", regex=True)
-    keys = ["table", "shown", "way", "δ"]
-    each = runs.assign(shown=shown).groupby(keys, sort=False)[list(QUESTIONS)].median().reset_index()
-    best = (
-        each.assign(**{"pairs found": -each["pairs found"]})
-        .groupby(["table", "shown"], sort=False)[list(QUESTIONS)]
-        .min()
-    )
+    runs = runs.assign(shown=shown, **{"pairs found": -runs["pairs found"]})  # more is better
+    each = runs.groupby(["table", "shown", "way", "δ"], sort=False)[list(QUESTIONS)].median()
+    best = each.groupby(["table", "shown"], sort=False).min()
     return best.assign(**{"pairs found": -best["pairs found"]})
 
 
@@ -364,9 +352,7 @@ def summary(questions: Iterable[str], ways: Iterable[str] = SHOWN) -> Iterator[s
     """The median over the tables, of the ways that answer a question on all of them."""
     found = medians()
     answers = {question: found[question].unstack().dropna(subset=["no privacy"]) for question in questions}
-    rows = pd.DataFrame(
-        {question: each.reindex(columns=list(ways)).median(skipna=False) for question, each in answers.items()}
-    )
+    rows = pd.DataFrame({name: each.reindex(columns=list(ways)).median(skipna=False) for name, each in answers.items()})
     rows = rows.dropna(how="all")
     yield from head(f"median of the tables | {' | '.join(rows.index)}", "l" + "r" * len(rows))
     for question in answers:
@@ -427,22 +413,17 @@ def costs() -> Iterator[str]:
         yield f"| {kind} | {' | '.join(cells)} |"
 
 
-def write() -> None:
-    """Write the part of the page."""
+def parts() -> Iterator[str]:
     runs = pd.read_csv(FILE)
     repeated = runs[~runs["way"].str.match("MST|AIM")]
     number_of = repeated.groupby(["table", "way"])["run"].nunique()
     said = f"Runs of each way on each table: {number_of.min()} to {number_of.max()}, of MST and AIM 1."
     sizes = ", ".join(f"{table.label} {table.size}" for table in TABLES.values())
-    lines = [f"Rows × features: {sizes}. {said}", ""]
+    yield from (f"Rows × features: {sizes}. {said}", "")
     for part in (*(summary(questions) for questions in PARTS), every_answer(), costs()):
-        lines += [*part, ""]
-    lines += [
-        "How many times less another way errs than a release at the same budget, where that is over 1.1:",
-        "",
-        *losses(),
-    ]
-    write_part(PAGE, "six tables", lines)
+        yield from (*part, "")
+    yield "How many times less another way errs than a release at the same budget, where that is over 1.1:"
+    yield from ("", *losses())
 
 
 def main() -> None:
@@ -451,7 +432,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="run nothing, write the pages")
     warnings.simplefilter("ignore")
     if parser.parse_args().write:
-        write()
+        write_part(PAGE, "six tables", parts())
     else:
         measure()
 
