@@ -77,23 +77,36 @@ def mean_proposals(gaps: np.ndarray, *, printed: bool) -> float:
 # --- draws --------------------------------------------------------------------------------------------------------
 
 
+def by_rejection(
+    size: int,
+    omega: np.ndarray,
+    log_acceptance: Callable[[np.ndarray], np.ndarray],
+    batch: Callable[[int], int],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, int]:
+    """Angular central Gaussian proposals, accepted by their squared coordinates, and how many it took."""
+    kept: list[np.ndarray] = []
+    n_kept = n_proposals = 0
+    while n_kept < size:
+        u = rng.standard_normal((batch(size - n_kept), len(omega))) / np.sqrt(omega)
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+        accepted = np.flatnonzero(rng.standard_exponential(len(u)) > -log_acceptance(u * u))[: size - n_kept]
+        kept.append(u[accepted])
+        n_kept += len(accepted)
+        n_proposals += int(accepted[-1]) + 1 if n_kept == size else len(u)
+    return np.concatenate(kept), n_proposals
+
+
 def printed_sampler(gaps: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
     """Algorithm 2 to the letter but for the equation of b: accept with probability e^{−s} / (M (uᵀΩu)^{d/2})."""
     d, b = len(gaps), envelope_parameter(gaps)
     omega = 1.0 + 2.0 * gaps / b
     log_bound = -0.5 * (d - b) + 0.5 * d * math.log(d / b)
-    kept: list[np.ndarray] = []
-    n_kept = n_proposals = 0
-    while n_kept < size:
-        u = rng.standard_normal((1 << 16, d)) / np.sqrt(omega)
-        u /= np.linalg.norm(u, axis=1, keepdims=True)
-        squares = u * u
-        log_acceptance = -squares @ gaps - log_bound - 0.5 * d * np.log(squares @ omega)
-        accepted = np.flatnonzero(rng.standard_exponential(len(u)) > -log_acceptance)[: size - n_kept]
-        kept.append(u[accepted])
-        n_kept += len(accepted)
-        n_proposals += int(accepted[-1]) + 1 if n_kept == size else len(u)
-    return np.concatenate(kept), n_proposals
+
+    def log_acceptance(squares: np.ndarray) -> np.ndarray:
+        return np.asarray(-squares @ gaps - log_bound - 0.5 * d * np.log(squares @ omega))
+
+    return by_rejection(size, omega, log_acceptance, lambda _: 1 << 16, rng)
 
 
 def printed_envelope(gaps: np.ndarray) -> tuple[float, float]:
@@ -123,17 +136,12 @@ def printed_law(gaps: np.ndarray, size: int, rng: np.random.Generator) -> np.nda
     """Draws from e^{−s}(1 + 2s/b)^{−d}, the law of the printed rule, at a few proposals each."""
     d, b = len(gaps), envelope_parameter(gaps)
     c, log_bound = printed_envelope(gaps)
-    kept: list[np.ndarray] = []
-    n_kept = 0
-    while n_kept < size:
-        u = rng.standard_normal((4 * (size - n_kept) + 28, d)) / np.sqrt(1.0 + 2.0 * gaps / c)
-        u /= np.linalg.norm(u, axis=1, keepdims=True)
-        s = (u * u) @ gaps
-        log_acceptance = 0.5 * d * np.log1p(2.0 * s / c) - s - d * np.log1p(2.0 * s / b) - log_bound
-        accepted = np.flatnonzero(rng.standard_exponential(len(u)) > -log_acceptance)[: size - n_kept]
-        kept.append(u[accepted])
-        n_kept += len(accepted)
-    return np.concatenate(kept)
+
+    def log_acceptance(squares: np.ndarray) -> np.ndarray:
+        s = squares @ gaps
+        return np.asarray(0.5 * d * np.log1p(2.0 * s / c) - s - d * np.log1p(2.0 * s / b) - log_bound)
+
+    return by_rejection(size, 1.0 + 2.0 * gaps / c, log_acceptance, lambda missing: 4 * missing + 28, rng)[0]
 
 
 def successive_directions(

@@ -95,16 +95,6 @@ class Experiment:
         ]
 
 
-def single_regression() -> Experiment:
-    """10 standard normal features, y = xᵀβ + noise with ‖β‖ = 1 and standard deviation ½; error of β̂."""
-    direction = np.linspace(-1.0, 1.0, 10)
-    mixing = np.eye(11)
-    mixing[10, :10] = direction / np.linalg.norm(direction)
-    mixing[10, 10] = 0.5
-    regression = Regression(tuple(range(10)), 10, predictions=False)
-    return Experiment("single", mixing @ mixing.T, 6.0, (regression,))
-
-
 def multiple_regressions(predictions: bool) -> Experiment:
     """5 base features, 5 nearly collinear ones, 4 targets.
 
@@ -162,31 +152,14 @@ def one_output() -> Experiment:
 Repair = Callable[[np.ndarray, Plan], np.ndarray]
 
 
-def as_drawn(gram: np.ndarray, _: Plan) -> np.ndarray:
-    return gram
-
-
 def _law_of(plan: Plan) -> NoiseLaw:
     assert isinstance(plan, AdditivePlan)
     return plan.model.law()
 
 
-def clipped(gram: np.ndarray, _: Plan) -> np.ndarray:
-    return clip(gram)
-
-
-def shifted(gram: np.ndarray, _: Plan) -> np.ndarray:
-    return shift(gram)
-
-
 def shifted_by_norm(gram: np.ndarray, plan: Plan) -> np.ndarray:
     """Where an eigenvalue is negative add cI, c a 95 % bound on the spectral norm of the noise."""
     return noise_shift(gram, _law_of(plan))
-
-
-def shrunk(gram: np.ndarray, plan: Plan) -> np.ndarray:
-    """Towards a multiple of the identity, by as much as the noise explains."""
-    return shrink(gram, _law_of(plan))
 
 
 def adapted(gram: np.ndarray, plan: Plan) -> np.ndarray:
@@ -206,7 +179,7 @@ class Technique:
     label: str
     calibration: str
     plan: Callable[[Experiment, int, float, Neighbors], Plan]
-    repair: Repair = as_drawn
+    repair: Repair = lambda gram, _: gram
 
 
 def shape_of(experiment: Experiment, n: int) -> MomentShape:
@@ -260,8 +233,8 @@ def inverse_gaussian(calibration: str) -> Callable[[Experiment, int, float, Neig
 
 
 GAUSS = "Gaussian noise, clipped"
-JL, JL_UNBIASED, JL_ADAPTIVE = "JL, fixed r", "JL, fixed r, w²I subtracted", "JL, adaptive"
-ADDITIVE, INVERSE_WISHART, INVERSE = "additive Wishart", "inverse Wishart", "noise on the inverse"
+JL_UNBIASED, JL_ADAPTIVE = "JL, fixed r, w²I subtracted", "JL, adaptive"
+ADDITIVE, INVERSE = "additive Wishart", "noise on the inverse"
 ADDITIVE_AS_DRAWN, INVERSE_WISHART_ADAPTIVE = "additive Wishart, its mean kept", "inverse Wishart, adaptive"
 ADAPTED, LAPLACE = "Gaussian noise, adapted", "matrix Laplace (δ = 0), adapted"
 
@@ -270,24 +243,22 @@ def techniques() -> list[Technique]:
     found = []
     for calibration in (PAPER, EXACT):
         paired = {
-            JL: mechanisms.JohnsonLindenstrauss(subtract_padding=False, calibration=calibration),
             JL_UNBIASED: mechanisms.JohnsonLindenstrauss(calibration=calibration),
             JL_ADAPTIVE: mechanisms.JohnsonLindenstrauss(
                 adaptive=True, subtract_padding=False, calibration=calibration
             ),
             ADDITIVE: mechanisms.AdditiveWishart(debias="positive-definite", calibration=calibration),
-            INVERSE_WISHART: mechanisms.InverseWishart(subtract_padding=False, calibration=calibration),
             INVERSE_WISHART_ADAPTIVE: mechanisms.InverseWishart(
                 adaptive=True, subtract_padding=False, calibration=calibration
             ),
         }
         gauss = analyze_gauss if calibration == PAPER else planned(mechanisms.Gaussian())
-        found.append(Technique(GAUSS, calibration, gauss, clipped))
-        repairs = {
-            "as drawn": as_drawn,
-            "cI, least c": shifted,
+        repairs: dict[str, Repair] = {
+            "as drawn": lambda gram, _: gram,
+            "clipped": lambda gram, _: clip(gram),
+            "cI, least c": lambda gram, _: shift(gram),
             "cI, c from the noise": shifted_by_norm,
-            "shrunk": shrunk,
+            "shrunk": lambda gram, plan: shrink(gram, _law_of(plan)),
             "adapted": adapted,
         }
         found += [
