@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from dpmoments.papers.metrics import normalized_frobenius_error
 
 PAGE = EVIDENCE / "misprinted-bingham.md"
@@ -29,13 +29,11 @@ PROGRAM = Path(__file__).parent / "programs.py"
 PINNED = {
     "dpmm": tuple(Path(__file__).with_name("requirements.txt").read_text(encoding="utf-8").split()),
     "opendp": ("opendp[scikit-learn]==0.16.0", "scikit-learn==1.9.1", "numpy==2.4.6"),
-    "diffprivlib": (
-        "diffprivlib==0.6.6",
-        "scikit-learn==1.5.2",
-        "numpy==2.4.6",
-    ),  # imports names that later scikit-learns moved
+    # It imports names that later scikit-learns moved.
+    "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.5.2", "numpy==2.4.6"),
 }
 ENVIRONMENTS = Path.home() / ".cache" / "dpmoments" / "peers"
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 EPSILON, LIMIT = 1.0, 120.0
 """Seconds by the clock before a case is stopped."""
 DIMENSIONS = (5, 10, 20)
@@ -99,23 +97,14 @@ def ask(program: str, rows: np.ndarray, epsilon: float, repeats: int, limit: flo
         job = {"program": program, "rows": f"{folder}/rows.npy", "epsilon": epsilon, "repeats": repeats}
         # Answers go to a file, so that those given before a stop are kept.
         with open(f"{folder}/answers.jsonl", "w+", encoding="utf-8") as answers:
-            environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-            with subprocess.Popen(
-                [interpreter(program), "-W", "ignore", PROGRAM],
-                stdin=subprocess.PIPE,
-                stdout=answers,
-                env=environment,
-                text=True,
-            ) as process:
-                stopped = False
-                try:
-                    process.communicate(json.dumps(job), timeout=limit)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-                    stopped = True
-            if not stopped and process.returncode:
-                raise RuntimeError(f"{program} at d = {rows.shape[1]}, ε = {epsilon:g} failed: its error is above")
+            stopped = False
+            try:
+                subprocess.run(
+                    [interpreter(program), "-W", "ignore", PROGRAM], input=json.dumps(job), stdout=answers, text=True,
+                    timeout=limit, check=True, env=os.environ | ONE_THREAD,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                stopped = True
             answers.seek(0)
             lines = [json.loads(line) for line in answers if line.endswith("\n")]
     if not lines:
@@ -125,7 +114,7 @@ def ask(program: str, rows: np.ndarray, epsilon: float, repeats: int, limit: flo
 
 def release_table() -> tuple[list[str], dict[str, str]]:
     """Time and error of every case, and the versions that ran."""
-    lines = ["| ε | n | d | release | releases | CPU seconds each | × ours | ‖Ĝ − G‖_F/n |", "| --- |" + " --- |" * 7]
+    lines = [*head("ε | n | d | release | releases | CPU seconds each | × ours | ‖Ĝ − G‖_F/n", "llllllll")]
     versions: dict[str, str] = {}
     for n in ROWS:
         given_up: set[str] = set()
@@ -133,31 +122,30 @@ def release_table() -> tuple[list[str], dict[str, str]]:
             rows = table(n, d)
             gram, unit = rows.T @ rows, 0.0
             for program, repeats in REPEATS.items():  # ours first: the others' times are multiples of it
-                head = f"| {EPSILON:g} | {n:,} | {d} | {LABELS[program]} |"
+                about = f"| {EPSILON:g} | {n:,} | {d} | {LABELS[program]} |"
                 if program in given_up:
-                    lines.append(f"{head} not tried: stopped at a smaller d | | | |")
+                    lines.append(f"{about} not tried: stopped at a smaller d | | | |")
                     continue
                 answer = ask(program, rows, EPSILON, repeats)
-                versions |= {
-                    f"{name} ({program})" if program in PINNED else name: v for name, v in answer.versions.items()
-                }
+                of = f" ({program})" if program in PINNED else ""
+                versions |= {f"{name}{of}": version for name, version in answer.versions.items()}
                 if not answer.results:
                     given_up.add(program)
-                    lines.append(f"{head} none: stopped at {LIMIT:g} s | > {LIMIT:g} | | |")
+                    lines.append(f"{about} none: stopped at {LIMIT:g} s | > {LIMIT:g} | | |")
                     continue
                 if program == "iterative-eigenvectors":
                     unit = answer.seconds
                 errors = [normalized_frobenius_error(found, gram, n_rows=n) for found in answer.arrays("gram")]
                 count = f"{len(errors)}" + (f" of {repeats}, stopped at {LIMIT:g} s" if answer.stopped else "")
                 ratio = f"{answer.seconds / unit:,.3g}" if unit else ""
-                lines.append(f"{head} {count} | {answer.seconds:.3g} | {ratio} | {np.mean(errors):.3f} |")
+                lines.append(f"{about} {count} | {answer.seconds:.3g} | {ratio} | {np.mean(errors):.3f} |")
                 print(lines[-1], flush=True)
     return lines, versions
 
 
 def direction_table() -> list[str]:
     """Each package's own sampler of a direction on diag(40, 20, 10, 5, 0) at ε = 1."""
-    lines = ["| sampler | draws | mean of u_1² | CPU milliseconds a draw |", "| --- | --- | --- | --- |"]
+    lines = [*head("sampler | draws | mean of u_1² | CPU milliseconds a draw", "llll")]
     for peer in ("opendp", "diffprivlib", "dpmoments"):
         answer = ask(f"{peer}-direction", np.zeros((1, 1)), 1.0, DIRECTION_DRAWS)
         squares = answer.arrays("direction")[:, 0] ** 2

@@ -73,25 +73,11 @@ def dpmoments_release(mechanism: Callable[[int], Any]) -> Program:
     return prepare
 
 
-def iterative_eigenvectors(_: int) -> Any:
-    """As it comes."""
-    from dpmoments.mechanisms import IterativeEigenvectors
-
-    return IterativeEigenvectors()
-
-
 def peers_algorithm(d: int) -> Any:
     """What the peers run, but for the sampler: the paper's temperature ε_i/4, the budget in d equal parts."""
     from dpmoments.mechanisms import IterativeEigenvectors
 
     return IterativeEigenvectors(allocation="uniform", calibration="paper", eigenvalue_share=1.0 / d)
-
-
-def matrix_laplace(_: int) -> Any:
-    """The library's additive mechanism for pure ε."""
-    from dpmoments.mechanisms import MatrixLaplace
-
-    return MatrixLaplace()
 
 
 def opendp_direction(_: np.ndarray, epsilon: float) -> Callable[[], np.ndarray]:
@@ -127,9 +113,9 @@ def dpmoments_direction(_: np.ndarray, epsilon: float) -> Callable[[], np.ndarra
 PROGRAMS: dict[str, tuple[Program, tuple[str, ...]]] = {
     "opendp": (opendp_release, ("opendp", "numpy", "scikit-learn")),
     "diffprivlib": (diffprivlib_release, ("diffprivlib", "numpy", "scikit-learn")),
-    "iterative-eigenvectors": (dpmoments_release(iterative_eigenvectors), ("dpmoments", "numpy")),
+    "iterative-eigenvectors": (dpmoments_release(lambda _: "iterative-eigenvectors"), ("dpmoments", "numpy")),
     "peers-algorithm": (dpmoments_release(peers_algorithm), ("dpmoments", "numpy")),
-    "matrix-laplace": (dpmoments_release(matrix_laplace), ("dpmoments", "numpy")),
+    "matrix-laplace": (dpmoments_release(lambda _: "matrix-laplace"), ("dpmoments", "numpy")),
     "opendp-direction": (opendp_direction, ("opendp",)),
     "diffprivlib-direction": (diffprivlib_direction, ("diffprivlib",)),
     "dpmoments-direction": (dpmoments_direction, ("dpmoments",)),

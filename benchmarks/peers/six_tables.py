@@ -29,7 +29,7 @@ import pandas as pd
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.peers.answers import QUESTIONS, Asked, Line, Moments, Tables, Truth, cross_tables
-from benchmarks.peers.compare import interpreter
+from benchmarks.peers.compare import ONE_THREAD, interpreter
 from benchmarks.peers.programs import peers_algorithm
 from benchmarks.peers.questions import fifth_of
 from benchmarks.practice.regression.methods import adassp
@@ -250,10 +250,9 @@ def synthetic(model: str, bins: int | None, megabytes: float = SMALL) -> Way:
                 "whole": whole, "real": [name for name in public if name not in codes and name not in whole],
                 "epsilon": EPSILON, "delta": delta, "limit": LIMIT, "seed": run,
             }  # fmt: skip
-            command, one_thread = [interpreter("dpmm"), "-W", "ignore", PROGRAM], {"OMP_NUM_THREADS": "1"}
             ran = subprocess.run(
-                command, input=json.dumps(job), text=True, capture_output=True, check=False,
-                env=os.environ | one_thread | {"OPENBLAS_NUM_THREADS": "1"},
+                [interpreter("dpmm"), "-W", "ignore", PROGRAM], input=json.dumps(job), text=True, capture_output=True,
+                check=False, env=os.environ | ONE_THREAD,
             )  # fmt: skip
             if ran.returncode < 0:
                 return Run({}, note=f"stopped at {LIMIT} s")

@@ -11,8 +11,9 @@ import argparse
 import math
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -49,25 +50,22 @@ class Population:
     """A feature that depends on nothing, a column of several groups, one of two, and a column that those do not depend on."""
 
 
-@dataclass
 class Tally:
-    """Of one setting: how many intervals were told, how many hold, and how often tests rejected."""
+    """Of one setting: how many intervals were asked for, told and hold, and how often tests rejected."""
 
-    told: dict[str, int] = field(default_factory=dict)
-    asked: dict[str, int] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
-    rejected: dict[str, int] = field(default_factory=dict)
-    runs: int = 0
+    def __init__(self) -> None:
+        self.told, self.asked, self.held, self.rejected = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
 
     def add(self, kind: str, lower: FloatArray, upper: FloatArray, truth: FloatArray, told: FloatArray) -> None:
         lower, upper, truth, told = (np.ravel(values) for values in (lower, upper, truth, told.astype(bool)))
         slack = 1e-9 * (1.0 + np.abs(truth))
-        held = (lower <= truth + slack) & (truth - slack <= upper)
-        for counts, found in ((self.asked, np.ones_like(held)), (self.told, told), (self.held, held & told)):
-            counts[kind] = counts.get(kind, 0) + int(found.sum())
+        held = (lower <= truth + slack) & (truth - slack <= upper) & told
+        self.asked[kind] += len(held)
+        self.told[kind] += int(told.sum())
+        self.held[kind] += int(held.sum())
 
     def coverage(self, kind: str) -> str:
-        if not self.told.get(kind):
+        if not self.told[kind]:
             return "–"
         share = self.held[kind] / self.told[kind]
         told = self.told[kind] / self.asked[kind]
@@ -171,7 +169,6 @@ def measured(population: Population, replications: int, seed: int, **options: ob
         released = dpm.release(
             population.table(rng), population.schema, insecure_seed=int(rng.integers(2**31)), **options
         )  # type: ignore[arg-type]
-        tally.runs += 1
         interval = released.describe().conf_int(LEVEL)
         tally.add("means", interval[:, 0], interval[:, 1], mean, np.ones(len(mean)))
         found = released.correlations(level=LEVEL)
@@ -209,7 +206,7 @@ def measured(population: Population, replications: int, seed: int, **options: ob
                 "chi-square": released.cross_table(several, other).p_value,
             }
             for test, p_value in p_values.items():
-                tally.rejected[test] = tally.rejected.get(test, 0) + int(p_value < 1.0 - LEVEL)
+                tally.rejected[test] += int(p_value < 1.0 - LEVEL)
     return tally
 
 
@@ -235,8 +232,9 @@ def main() -> None:
         print(rejections_by_anova(anova))
         return
     start = time.monotonic()
-    coverage = [*head(f"table | budget | {' | '.join(KINDS)}", "ll" + "l" * len(KINDS))]
-    rejections = [*head(f"table | budget | {' | '.join(TESTS)}", "ll" + "l" * len(TESTS))]
+    coverage, rejections = (
+        [*head(f"table | budget | {' | '.join(of)}", "ll" + "l" * len(of))] for of in (KINDS, TESTS)
+    )
     for population in (synthetic(3_000), *real_tables()):
         real = population.null is None
         for place, (epsilon, delta) in enumerate(BUDGETS):
@@ -248,8 +246,8 @@ def main() -> None:
             setting = f"| {population.name} | {budget}"
             coverage.append(f"{setting} | {' | '.join(map(tally.coverage, KINDS))} |")
             print(coverage[-1], flush=True)
-            if tally.rejected:
-                shares = " | ".join(f"{tally.rejected[test] / tally.runs:.3f}" for test in TESTS)
+            if not real:
+                shares = " | ".join(f"{tally.rejected[test] / runs:.3f}" for test in TESTS)
                 rejections.append(f"{setting} | {shares} |")
     minutes = math.ceil((time.monotonic() - start) / 60.0)
     counts = f"{REPLICATIONS:,} synthetic tables and {RESAMPLES:,} resamples a setting"

@@ -10,10 +10,10 @@ import itertools
 import subprocess
 import sys
 import tempfile
-import time
+import timeit
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -107,23 +107,21 @@ def augmented(table: LongTable, w: float) -> FloatArray:
     return np.column_stack([np.full(len(table.rows), w), table.rows])
 
 
-def keep_rows(table: LongTable, k: int, w: float, plan: AdditivePlan, rng: np.random.Generator) -> FloatArray:
+def keep_rows(table: LongTable, k: int, plan: AdditivePlan, rng: np.random.Generator) -> FloatArray:
     """k rows of each person at random."""
-    del plan
-    kept = augmented(table, w)[kept_places(table, k, rng)]
+    kept = augmented(table, plan.augmentation)[kept_places(table, k, rng)]
     return kept.T @ kept
 
 
-def scale_by_number(table: LongTable, k: int, w: float, plan: AdditivePlan, rng: np.random.Generator) -> FloatArray:
+def scale_by_number(table: LongTable, k: int, plan: AdditivePlan, _: np.random.Generator) -> FloatArray:
     """All rows of a person, each with weight min(1, k/m)."""
-    del plan, rng
-    rows = augmented(table, w) * np.sqrt(np.minimum(1.0, k / table.sizes))[table.person, None]
+    rows = augmented(table, plan.augmentation) * np.sqrt(np.minimum(1.0, k / table.sizes))[table.person, None]
     return rows.T @ rows
 
 
-def scale_by_norm(table: LongTable, k: int, w: float, plan: AdditivePlan, rng: np.random.Generator) -> FloatArray:
+def scale_by_norm(table: LongTable, k: int, plan: AdditivePlan, _: np.random.Generator) -> FloatArray:
     """All rows of a person, their matrix scaled down to the norm that k rows of the greatest length have."""
-    del rng
+    w = plan.augmentation
     rows = augmented(table, w)
     if isinstance(plan.mechanism, MatrixLaplace):  # the nuclear norm of a sum of squares is its trace
         lengths = np.bincount(table.person, (rows * rows).sum(axis=1))
@@ -224,12 +222,12 @@ def errors(name: str, budget_name: str, k: int | None, way: str) -> Errors:
         target, draw = truth, None
     else:
         of_target = scale_by_norm if way == "scale by norm" else scale_by_number
-        exact = WAYS[way](table, k, w, plan, np.random.default_rng(0))
-        target = Moments.of(of_target(table, k, w, plan, np.random.default_rng(0)), w, units)
+        exact = WAYS[way](table, k, plan, np.random.default_rng(0))
+        target = Moments.of(of_target(table, k, plan, np.random.default_rng(0)), w, units)
         draw = WAYS[way] if way == "keep k rows" else None
 
     def run(seed: int) -> Moments:
-        kept = exact if draw is None or k is None else draw(table, k, w, plan, np.random.default_rng(seed))
+        kept = exact if draw is None or k is None else draw(table, k, plan, np.random.default_rng(seed))
         return Moments.of(kept + noise_of(plan, seed), w, units)
 
     return Errors.of(map(run, range(FIRST_SEED, FIRST_SEED + TRIALS)), truth, target)
@@ -243,8 +241,8 @@ def errors_in_ball(name: str, budget_name: str, k: int) -> Errors:
     plan = Standardized().plan_for(
         MomentShape(d), PrivacyRequest(budget, Neighbors.ADD_REMOVE, PrivacyUnit("person", k))
     )
-    whole = augmented(table, 1.0)
-    target = scale_by_number(table, k, 1.0, plan_of(d, budget, k), np.random.default_rng(0))
+    whole, beside = augmented(table, 1.0), plan_of(d, budget, k)
+    target = scale_by_number(table, k, beside, np.random.default_rng(0))
 
     def run(seed: int) -> Moments:
         kept = table.rows[np.sort(kept_places(table, k, np.random.default_rng(seed)))]
@@ -252,7 +250,7 @@ def errors_in_ball(name: str, budget_name: str, k: int) -> Errors:
         return Moments(noisy.mean / units, noisy.covariance / np.outer(units, units))
 
     runs = map(run, range(FIRST_SEED, FIRST_SEED + TRIALS_OF_BALL))
-    return Errors.of(runs, Moments.of(whole.T @ whole, 1.0, units), Moments.of(target, 1.0, units))
+    return Errors.of(runs, Moments.of(whole.T @ whole, 1.0, units), Moments.of(target, beside.augmentation, units))
 
 
 def tables() -> Iterator[str]:
@@ -265,8 +263,9 @@ def tables() -> Iterator[str]:
 
 def comparison(which: int) -> Iterator[str]:
     """Errors of the mean (0) or of the covariance (1)."""
-    yield f"| table | budget | a row is the unit | k | {' | '.join(WAYS)} | keep k rows, standardized |"
-    yield f"| --- | --- | ---: | ---: |{' ---: |' * len(WAYS)} ---: |"
+    yield from head(
+        f"table | budget | a row is the unit | k | {' | '.join(WAYS)} | keep k rows, standardized", "llrrrrrr"
+    )
     for name, budget, k in itertools.product(TABLES, BUDGETS, KEPT):
         of_row = f"{errors(name, budget, None, '').from_rows[which]:.2g}" if k == KEPT[0] else ""
         label = (name, budget) if k == KEPT[0] else ("", "")
@@ -291,12 +290,7 @@ def ratios() -> Iterator[str]:
 
 
 def seconds(make: Callable[[], object]) -> float:
-    found = []
-    for _ in range(3):
-        start = time.perf_counter()
-        make()
-        found.append(time.perf_counter() - start)
-    return min(found)
+    return min(timeit.repeat(make, number=1, repeat=3))
 
 
 def speed() -> Iterator[str]:
@@ -314,24 +308,24 @@ def speed() -> Iterator[str]:
 
 
 MEMORY_OF_SELECTION = """
-import re, sys, dpmoments as dpm
+import sys, dpmoments as dpm
+from benchmarks.speed.timing import peak_kilobytes
 from dpmoments.rows.rows import Rows
-peak = lambda: int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]) / 1024
 schema = dpm.Schema.load(sys.argv[2])
 Rows.of(sys.argv[1], schema, threads=1).moments()
-before = peak()
+before = peak_kilobytes()
 rows = Rows.of(sys.argv[1], schema, threads=1, privacy_unit=dpm.PrivacyUnit("person", 5)).bounded((1, 2))
 found = rows.selection
 held = found.repeated.nbytes + found.ids.nbytes + found.of_units.nbytes + found.thresholds.nbytes
-print(held / 2**20, peak() - before)
+print(held / 2**20, (peak_kilobytes() - before) / 1024)
 """
 """Run in a fresh process: what is held for the passes, and what finding it adds to the peak of a plain pass, in megabytes."""
 
 
 def memory() -> Iterator[str]:
     """Of 10⁶ rows of 10⁵ people, k = 5, resident memory (Linux), one thread: all rows alike, and all different."""
-    yield "| 10⁶ rows of 10⁵ people, k = 5 | held for the passes | added to the peak of a plain pass while it is found |"
-    yield "| --- | ---: | ---: |"
+    heads = "10⁶ rows of 10⁵ people, k = 5 | held for the passes | added to the peak of a plain pass while it is found"
+    yield from head(heads, "lrr")
     rng, n = np.random.default_rng(0), 10**6
     person = {"person": rng.integers(0, 10**5, n)}
     with tempfile.TemporaryDirectory() as made:
@@ -339,7 +333,10 @@ def memory() -> Iterator[str]:
         for d in (5, 20):
             tables = {
                 "flags, all rows alike": ({f"x{i}": np.zeros(n, dtype=bool) for i in range(d)}, Boolean),
-                "numbers, no two rows alike": ({f"x{i}": rng.random(n) for i in range(d)}, _from_0_to_1),
+                "numbers, no two rows alike": (
+                    {f"x{i}": rng.random(n) for i in range(d)},
+                    partial(Numeric, lower=0, upper=1),
+                ),
             }
             for name, (columns, kind) in tables.items():
                 pq.write_table(pa.table(columns | person), paths[0])
@@ -348,10 +345,6 @@ def memory() -> Iterator[str]:
                 done = subprocess.run(run, capture_output=True, text=True, check=True)
                 held, added = map(float, done.stdout.split())
                 yield f"| {d} columns of {name} | {held:.0f} MB | {added:.0f} MB |"
-
-
-def _from_0_to_1(name: str) -> Numeric:
-    return Numeric(name, 0, 1)
 
 
 if __name__ == "__main__":
