@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,9 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
-from benchmarks.papers import datasets as papers_datasets
-from benchmarks.papers.amin.acceptance_counts import algorithm_3
+from benchmarks.papers.reproduce.experiments import tables
 from benchmarks.papers.reproduce.figures.amin import EPSILONS
-from benchmarks.papers.summed_once import SummedOnce, repaired, summed_once
-from dpmoments import datasets
+from benchmarks.papers.summed_once import SummedOnce, repaired
 from dpmoments.mechanisms.base import Mechanism, Plan
 from dpmoments.mechanisms.registry import MECHANISMS, make_mechanism
 from dpmoments.moments.repair import Repair
@@ -43,20 +41,16 @@ FEWER: Mapping[str, tuple[int, int]] = {
 MANY_FEATURES = 50
 WITHIN = 1.05
 AUTO = "auto"
-DATA: tuple[tuple[str, Callable[[], np.ndarray]], ...] = (
-    ("Wine", lambda: papers_datasets.standardized_unit_rows(datasets.wine())),
-    ("Airfoil", lambda: papers_datasets.standardized_unit_rows(datasets.airfoil(), include_target=True)),
-    ("Adult, complete rows", lambda: papers_datasets.standardized_unit_rows(datasets.adult(), include_target=True)),
-    (
-        "Adult, all rows",
-        lambda: papers_datasets.standardized_unit_rows(datasets.adult(complete=False), unknown_is_a_level=True),
-    ),
-    *(
-        (f"Algorithm 3, d = {d}, n = {n:,}", lambda n=n, d=d: algorithm_3(n, d))
-        for d in (10, 100)
-        for n in (1_000, 10_000, 50_000)
-    ),
-)
+DATA: dict[str, tuple[Any, ...]] = {
+    "Wine": ("wine",),
+    "Airfoil": ("airfoil",),
+    "Adult, complete rows": ("adult, complete",),
+    "Adult, all rows": ("adult",),
+    **{
+        f"Algorithm 3, d = {d}, n = {n:,}": (tables.SYNTHETIC, n, d) for d in (10, 100) for n in (1_000, 10_000, 50_000)
+    },
+}
+"""Each with its form and size."""
 
 
 def trials_of(mechanism: str, n_features: int) -> int:
@@ -158,7 +152,7 @@ def summary(found: pd.DataFrame) -> Iterator[str]:
 
 
 def main() -> None:
-    found = pd.DataFrame([row for name, make in DATA for row in measure(name, summed_once(make()))])
+    found = pd.DataFrame([row for name, form in DATA.items() for row in measure(name, tables.summed(*form))])
     trials = f"{TRIALS} trials below {MANY_FEATURES} features and half as many above, where no number is named."
     write_part(PAGE, "summary", [*summary(cells(found)), "", trials])
     write_part(PAGE, "tables", table_lines(found))

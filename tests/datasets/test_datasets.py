@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from benchmarks.papers import datasets as papers_datasets
-from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from scipy import stats
 from tools import bundle_datasets
 
@@ -448,8 +447,6 @@ def test_replication_rows_leave_short_rows_as_they_are():
     gap = replace(data, frame=frame.set_column(1, "level", pa.array(["a", None, "b"])))
     with refused("has missing values: load the complete rows, or pass", column="level"):
         papers_datasets.replication_rows(gap, standardize=False)
-    with refused("is constant, so it cannot be standardized", column="value"):
-        papers_datasets.replication_rows(replace(data, frame=frame.slice(0, 1)), standardize=True)
 
 
 def test_airfoil_as_the_replication_has_it():
@@ -506,7 +503,7 @@ def test_synthetic_rows_match_the_reference(columns, scaling):
 
 
 def test_the_benchmarks_tables_are_algorithm_3():
-    rows = algorithm_3(300, 7)
+    rows = papers_datasets.algorithm_3(300, 7)
     np.testing.assert_array_equal(rows, papers_datasets.amin_synthetic(300, 7, np.random.default_rng([300, 7])))
 
 

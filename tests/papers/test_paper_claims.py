@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.papers import datasets as papers_datasets
-from benchmarks.papers.amin.acceptance_counts import algorithm_3, log_mean_proposals, temperatures
+from benchmarks.papers.amin.acceptance_counts import log_mean_proposals, temperatures
 from benchmarks.papers.amin.misprinted_bingham import mean_proposals, successive_directions
 from benchmarks.papers.summed_once import SummedOnce, repaired, summed_once
 from scipy.special import chdtr
@@ -84,7 +84,7 @@ def test_the_alpha_of_equation_3_is_2n_times_ours() -> None:
 @pytest.mark.slow
 def test_eigenvectors_err_as_one_over_root_n_and_additive_noise_as_one_over_n() -> None:
     """Amin et al., section 5: slopes of log error on log n."""
-    rows = [summed_once(algorithm_3(n, 5)) for n in (3000, 30_000, 300_000)]
+    rows = [summed_once(papers_datasets.algorithm_3(n, 5)) for n in (3000, 30_000, 300_000)]
 
     def slope(mechanism: Any) -> float:
         means = [errors(mechanism, table, 1.0, 40).mean() for table in rows]

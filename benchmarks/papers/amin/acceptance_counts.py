@@ -18,9 +18,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.pages import EVIDENCE, head, write_part
-from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.amin.misprinted_bingham import printed_envelope, printed_law, successive_directions
-from dpmoments import datasets
+from benchmarks.papers.reproduce.experiments import tables
 from dpmoments.papers.sphere import envelope_parameter, sample_bingham_diagonal
 
 PAGE = EVIDENCE / "misprinted-bingham.md"
@@ -31,19 +30,13 @@ DRAWS = 4000
 RUNS_BELOW_50_FEATURES = 20
 
 
-def algorithm_3(n_rows: int, n_features: int) -> np.ndarray:
-    """The table of appendix C.1 by which all benchmarks of this folder mean a given size."""
-    return papers_datasets.amin_synthetic(n_rows, n_features, np.random.default_rng([n_rows, n_features]))
-
-
-def tables() -> Iterator[tuple[str, np.ndarray]]:
+def named() -> Iterator[tuple[str, np.ndarray]]:
     """The data of section 4, as this library has them, and of appendix C.1."""
-    yield "Wine", papers_datasets.standardized_unit_rows(datasets.wine())
-    yield "Airfoil", papers_datasets.standardized_unit_rows(datasets.airfoil(), include_target=True)
-    yield "Adult", papers_datasets.standardized_unit_rows(datasets.adult(), include_target=True)
+    for name, form in (("Wine", "wine"), ("Airfoil", "airfoil"), ("Adult", "adult, complete")):
+        yield name, tables.table(form)
     for d in (10, 100):
         for n in (1000, 10_000, 50_000):
-            yield "Algorithm 3", algorithm_3(n, d)
+            yield "Algorithm 3", tables.table(tables.SYNTHETIC, n, d)
 
 
 def temperatures(eigenvalues: np.ndarray, epsilon: float, n: int, split: str, rng: np.random.Generator) -> list[float]:
@@ -99,7 +92,7 @@ def lines() -> Iterator[str]:
     """Median / mean by table, rule and ε."""
     budgets = " | ".join(f"ε = {epsilon:g}" for epsilon in EPSILONS)
     yield from head(f"table | rule | d | {budgets}", "lll" + "l" * len(EPSILONS))
-    for name, rows in tables():
+    for name, rows in named():
         n, d = rows.shape
         for printed, rule in ((False, "right"), (True, "as printed")):
             cells = [" / ".join(map(shown, counts(rows, epsilon, printed=printed))) for epsilon in EPSILONS]

@@ -9,7 +9,6 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.papers import datasets as papers_datasets
-from benchmarks.papers.amin.acceptance_counts import algorithm_3
 from benchmarks.papers.summed_once import SummedOnce, summed_once
 from dpmoments import datasets
 from dpmoments.datasets import Dataset
@@ -103,7 +102,7 @@ def table(name: str, n_rows: int | None = None, n_features: int | None = None) -
             raise ValueError("a table by Algorithm 3 needs its size: give n and d in the panel's settings")
         if reading := name.partition(", ")[2]:
             return NORMALIZATIONS[reading](n_rows, n_features, np.random.default_rng([n_rows, n_features]))
-        return algorithm_3(n_rows, n_features)
+        return papers_datasets.algorithm_3(n_rows, n_features)
     return loaded(name)
 
 
