@@ -206,7 +206,7 @@ def geometric_mean(values: pd.Series) -> float:
     return float(np.exp(np.log(values).mean()))
 
 
-def report(before: pd.DataFrame, after: pd.DataFrame, alternatives: pd.DataFrame | None) -> Iterator[str]:
+def report(before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
     """Averages with the worst cells of each, and every cell below what is asked."""
     low = []
     yield from head("error | tables | cells | gain | asked | worst cells", "llrrrl")
@@ -230,16 +230,6 @@ def report(before: pd.DataFrame, after: pd.DataFrame, alternatives: pd.DataFrame
         yield f"- own correlations within the privacy part, n ≥ 4,000, {label}: {words}"
     of_means = (after["release_mean"] / after["box"]).dropna()
     yield f"- release_mean over ideal K-norm noise on the box, tables without levels: {geometric_mean(of_means):.2f}"
-    if alternatives is None:
-        return
-    ours = after.groupby(CELL)["first_ridge"].median()
-    for (epsilon, delta), rows in alternatives.groupby(["epsilon", "delta"]):
-        for name in ("descent", "descent_tuned", "targets"):
-            ratio = (ours / rows.groupby(CELL)[name].median()).dropna()
-            if len(ratio):
-                words = f"{geometric_mean(ratio):.2f}, at most {ratio.max():.2g}"
-                below = f"below 1 in {(ratio < 1.0).sum()} of {len(ratio)}"
-                yield f"- one ridge at ({epsilon:g}, {delta:g}) over {name}: {words}, {below}"
 
 
 def in_words(cell: Any) -> str:
@@ -268,8 +258,7 @@ def main() -> None:
     if options.against != options.label and all(file.exists() for file in files):
         names = {entry.name for entry in entries}
         before, after = (rows[rows["table"].isin(names)] for rows in map(pd.read_csv, files))
-        beside = file_of("one-regression")
-        print("\n".join(report(before, after, pd.read_csv(beside) if beside.exists() else None)))
+        print("\n".join(report(before, after)))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtrc
 
 import dpmoments as dpm
+from benchmarks.papers.sheffet.coefficient_bounds import exceeded
 from dpmoments import mechanisms, utility_bounds
 from dpmoments.mechanisms.base import Mechanism
 from dpmoments.mechanisms.means import CoinPressMean
@@ -31,7 +31,7 @@ def row(title: str, target: float, rows: int, form: float, errors: list[float], 
     """One row: the rows needed, the theorem's form, errors measured there."""
     found = np.array(errors)
     failures = int((found > target).sum())
-    chance = float(bdtrc(failures - 1, len(found), FAILURE)) if failures else 1.0
+    chance = exceeded(failures, len(found), FAILURE)
     print(
         f"| {title} | {target:g} | {rows:,} | {form:,.0f} | {failures} of {len(found)} | {chance:.2g} | {np.median(found):.3g} | "
         f"{target / np.median(found):.1f} | {target / found.min():.0f} | {other} |",

@@ -13,10 +13,9 @@ from functools import cache
 
 import numpy as np
 
-import dpmoments as dpm
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.papers.reproduce.declaration import Method, Point
-from benchmarks.papers.reproduce.experiments.covariances import released_covariance, rotation
+from benchmarks.papers.reproduce.experiments.covariances import estimate, rotation
 
 ENLARGED, SPREAD = 20.0, 30.0
 
@@ -36,15 +35,10 @@ def private_components(point: Point, method: Method) -> np.ndarray:
     turn = rotation(table.shape[1], point.rng("rotation"))
     asked, rho, seed = method.settings, float(point.settings["rho"]), point.seed(method.label, dict(method.settings))
     if "released" in asked:
-        steps = int(point.x)
-        found = released_covariance(table @ turn, SPREAD, rho, steps, np.random.default_rng(seed), mended=False)
+        at_t = {"released": int(point.x)}
     else:
-        options = {"steps": int(point.x), "split": "experiments"} if asked.get("steps") else {}
-        mechanism = dpm.mechanisms.CoinPress(eigenvalue_bounds=(1.0, SPREAD), **options)
-        found = dpm.release(
-            table @ turn, dpm.Schema.unbounded(table.shape[1]), rho=rho, neighbors="replace_one", mechanism=mechanism,
-            mean=False, insecure_seed=seed, threads=1,
-        ).second_moment  # fmt: skip
+        at_t = {"options": {"steps": int(point.x), "split": "experiments"}} if asked.get("steps") else {}
+    found = estimate(table @ turn, Method(method.label, at_t), SPREAD, rho, seed)
     vectors = turn @ np.linalg.eigh((found + found.T) / 2.0)[1][:, ::-1][:, :2]
     signed: np.ndarray = vectors * np.sign((vectors * exact).sum(axis=0))
     return signed

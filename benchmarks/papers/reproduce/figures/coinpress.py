@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 import os
@@ -11,6 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.papers.reproduce.claims import (
     digits,
@@ -86,16 +86,10 @@ def covariances(*steps: int) -> tuple[Method, ...]:
 
 
 @cache
-def published(name: str) -> Mapping[str, Mapping[float, float]] | None:
-    """Curves that the authors published, by name and point; None where the folder of data has none."""
-    folder = os.environ.get("DPMOMENTS_DATA")
-    path = Path(folder or "") / "coinpress" / name
-    if not folder or not path.is_file():
-        return None
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    first, *names = rows[0]
-    return {curve: {float(row[first]): float(row[curve]) for row in rows} for curve in names}
+def published(name: str) -> pd.DataFrame:
+    """Curves that the authors published, by name and point; none where the folder of data has none."""
+    path = Path(os.environ.get("DPMOMENTS_DATA") or "/nowhere") / "coinpress" / name
+    return pd.read_csv(path, index_col=0) if path.is_file() else pd.DataFrame()
 
 
 def agrees_with_published(curves: Mapping[str, str]) -> Callable[[Results], Outcome | None]:
@@ -103,15 +97,12 @@ def agrees_with_published(curves: Mapping[str, str]) -> Callable[[Results], Outc
 
     def judge(results: Results) -> Outcome | None:
         ratios = []
-        for panel in results.panels:
-            theirs = None if panel.published is None else published(panel.published)
-            if theirs is None:
-                continue
-            for label, name in curves.items():
-                points = results.points.get((panel.title, label, "error"), {})
-                for x in points:
-                    near = [there for there in theirs.get(name, {}) if math.isclose(there, x, rel_tol=1e-3)]
-                    ratios += [results.center(panel.title, label, "error", x) / theirs[name][there] for there in near]
+        for panel in (panel for panel in results.panels if panel.published):
+            theirs = published(panel.published)
+            for label, name in curves.items() if len(theirs) else ():
+                for x in results.points.get((panel.title, label, "error"), {}):
+                    near = theirs[name][np.isclose(theirs.index, x, rtol=1e-3)]
+                    ratios += list(results.center(panel.title, label, "error", x) / near)
         if not ratios:
             return None
         middle, most = float(np.median([furthest([ratio]) for ratio in ratios])), furthest(ratios)
