@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.regression.single_regression import Regression, ridge_coefficients
 from benchmarks.practice.tables import Entry, Half, chosen, made
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
-from dpmoments.base.values import FloatArray
 from dpmoments.releases.moment_release import MomentRelease
 
 PAGE = EVIDENCE / "derivations" / "ridge-parameter.md"
@@ -72,17 +72,9 @@ RULES: Mapping[str, Rule] = {
 FACTORS = np.geomspace(0.02, 2000.0, 40)
 
 
-@dataclass(frozen=True)
-class Trial:
-    table: str
-    target: str
-    epsilon: float
-    excess: Mapping[str, float]
-
-
 def trials(
     entry: Entry, targets: list[str] | None, epsilons: tuple[float, ...], deltas: tuple[float, ...], seeds: int
-) -> Iterator[Trial]:
+) -> Iterator[dict[str, Any]]:
     """Releases of one table, and what every rule makes of them; nothing where the table is not on this machine.
 
     Where δ > 0 changes no bit of a release, it counts once.
@@ -101,16 +93,14 @@ def trials(
                     continue
                 seen.append(release)
                 for regression in regressions:
-                    target = schema.feature_names[regression.target]
-                    yield Trial(entry.name, target, epsilon, excess_by_rule(release, regression))
+                    about = {"table": entry.name, "target": regression.target, "epsilon": epsilon}
+                    yield about | excess_by_rule(release, regression)
 
 
 def predicted(entry: Entry, schema: dpm.Schema) -> list[str]:
     """The target of a table, and the middle one of its other columns of one feature."""
     assert entry.target is not None
-    single = [
-        column.name for column in schema.columns if len(column.feature_names) == 1 and column.name != entry.target
-    ]
+    single = [name for name in schema.names if name in schema.feature_names and name != entry.target]
     return [entry.target, *single[len(single) // 2 : len(single) // 2 + 1]]
 
 
@@ -130,8 +120,8 @@ def excess_by_rule(release: MomentRelease, regression: Regression) -> dict[str, 
     }
 
 
-def mean_and_error(values: FloatArray) -> str:
-    return f"{shown(values.mean())} ± {shown(values.std(ddof=1) / np.sqrt(len(values)))}"
+def mean_and_error(values: pd.Series) -> str:
+    return f"{shown(values.mean())} ± {shown(values.sem())}"
 
 
 def goal_rows() -> Iterator[str]:
@@ -142,9 +132,8 @@ def goal_rows() -> Iterator[str]:
         (entry,) = chosen(names=[name])
         regression = Regression.of(*entry.make(), target)
         seeds = SEEDS_OF_GOALS_OF_LARGE if regression.n_rows >= LARGE else SEEDS_OF_GOALS
-        found = list(trials(entry, [target], (3.0,), (1e-9,), seeds))
-        by_rule = [np.array([trial.excess[rule] for trial in found]) for rule in names]
-        cells = " | ".join(f"{mean_and_error(values)} / {shown(np.median(values))}" for values in by_rule)
+        found = pd.DataFrame(trials(entry, [target], (3.0,), (1e-9,), seeds))
+        cells = " | ".join(f"{mean_and_error(found[rule])} / {shown(found[rule].median())}" for rule in names)
         yield f"| {name}, {target} | {seeds} | {regression.explained_share:.2f} | {goal} | {cells} |"
 
 
@@ -155,9 +144,9 @@ def intercept_rows() -> Iterator[str]:
         (entry,) = chosen(names=[name])
         share = Regression.of(*entry.make(), target).explained_share
         for epsilon in SMALL_EPSILONS:
-            found = list(trials(entry, [target], (epsilon,), (0.0,), SEEDS_OF_FEW_ROWS))
-            by_rule = [np.array([trial.excess[rule] for trial in found]) for rule in ("automatic", SLOPES)]
-            yield f"| {name}, {target} | {epsilon:g} | {share:.2f} | {' | '.join(map(mean_and_error, by_rule))} |"
+            found = pd.DataFrame(trials(entry, [target], (epsilon,), (0.0,), SEEDS_OF_FEW_ROWS))
+            by_rule = " | ".join(mean_and_error(found[rule]) for rule in ("automatic", SLOPES))
+            yield f"| {name}, {target} | {epsilon:g} | {share:.2f} | {by_rule} |"
 
 
 def shown(value: float) -> str:
@@ -166,25 +155,16 @@ def shown(value: float) -> str:
 
 def half_rows(half: Half) -> Iterator[str]:
     """One row an ε: geometric mean of quotients to hindsight, and mean excess risk, at most the cap."""
-    found: dict[tuple[str, str, float], list[Mapping[str, float]]] = {}
-    for entry in chosen(half):
-        if entry.target is not None:
-            for trial in trials(entry, None, EPSILONS, DELTAS, SEEDS):
-                found.setdefault((trial.table, trial.target, trial.epsilon), []).append(trial.excess)
+    entries = (entry for entry in chosen(half) if entry.target is not None)
+    found = pd.DataFrame(trial for entry in entries for trial in trials(entry, None, EPSILONS, DELTAS, SEEDS))
     names = [*RULES, EXPECTED]
+    found[[*names, HINDSIGHT]] = found[[*names, HINDSIGHT]].clip(upper=CAP)
+    cells = found.groupby(["table", "target", "epsilon"])[[*names, HINDSIGHT]].mean()
     yield from head("ε | regressions | " + " | ".join(names), "ll" + "l" * len(names))
-    for epsilons in [(epsilon,) for epsilon in EPSILONS] + [EPSILONS]:
-        cells = [excess for key, excess in found.items() if key[2] in epsilons]
-        found_by_rule = []
-        for rule in names:
-            excess, best = (
-                np.array([np.mean([min(one[which], CAP) for one in cell]) for cell in cells])
-                for which in (rule, HINDSIGHT)
-            )
-            quotient = np.exp(np.mean(np.log((excess + FLOOR) / (best + FLOOR))))
-            found_by_rule.append(f"{quotient:.2f} / {excess.mean():.3f}")
-        label = f"{epsilons[0]:g}" if len(epsilons) == 1 else "all"
-        yield f"| {label} | {len(cells)} | " + " | ".join(found_by_rule) + " |"
+    for label, here in [*cells.groupby(level="epsilon"), ("all", cells)]:
+        quotients = np.exp(np.log((here + FLOOR).div(here[HINDSIGHT] + FLOOR, axis=0)).mean())
+        by_rule = (f"{quotients[rule]:.2f} / {here[rule].mean():.3f}" for rule in names)
+        yield f"| {label if label == 'all' else f'{label:g}'} | {len(here)} | {' | '.join(by_rule)} |"
 
 
 def main() -> None:
