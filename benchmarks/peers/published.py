@@ -10,14 +10,14 @@ docs/evidence/peers-by-question.md; some three minutes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import statsmodels.api as sm
 
 import dpmoments as dpm
-from benchmarks.pages import write_part
+from benchmarks.pages import head, write_part
 from benchmarks.peers.answers import Asked, Line, Truth
 from benchmarks.peers.six_tables import PAGE, TABLES
 
@@ -44,6 +44,11 @@ def fits(schema: dpm.Schema, data: Any, epsilon: float, delta: float) -> list[An
     return [release.ols("log_wage") for release in releases]
 
 
+def of_features(found: list[Any], what: str, names: Sequence[str]) -> np.ndarray:
+    """One attribute of the fits, shape (fits, features)."""
+    return np.array([getattr(fit, what)[[fit.features.index(name) for name in names]] for fit in found])
+
+
 def least_squares(data: Any, powers: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of education, powers of experience and ethnicity on the log wage, and their standard errors."""
     experience = data["experience"].to_numpy()
@@ -60,19 +65,15 @@ def wage_regression() -> Iterator[str]:
         *(columns[name] for name in ("log_wage", "education", "experience", "ethnicity")), dpm.Power("experience", 2)
     )
     exact, error = least_squares(data, 2)
-    yield (
-        "| log wage ~ education + experience + experience² + one group | rows | ε | education, least squares | "
-        "mean ± SD of private | standard error over least squares' |"
-    )
-    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    regression = "log wage ~ education + experience + experience² + one group"
+    columns = "rows | ε | education, least squares | mean ± SD of private | standard error over least squares'"
+    yield from head(f"{regression} | {columns}", "lrrrrr")
     for epsilon, (inflation, mean, deviation) in THEIRS.items():
         private = f"{mean:.2f} ± {deviation:.2f}"
         yield f"| dp-statsmodels, CPS 2024, published | 54,875 | {epsilon:g} | 0.091 | {private} | {inflation} |"
     for epsilon in EPSILONS:
         found = fits(schema, data, epsilon, 1e-5)
-        places = [fit.features.index("education") for fit in found]
-        values = np.array([fit.coefficients[k] for fit, k in zip(found, places, strict=True)])
-        errors = np.array([fit.standard_errors[k] for fit, k in zip(found, places, strict=True)])
+        values, errors = (of_features(found, name, ["education"])[:, 0] for name in ("coefficients", "standard_errors"))
         yield (
             f"| a release, CPS 1988, {RUNS} seeds | {len(data):,} | {epsilon:g} | {exact[0]:.4f} | {values.mean():.4f} ± "
             f"{values.std(ddof=1):.4f} | {np.nanmedian(errors) / error[0]:.2g} |"
@@ -85,25 +86,19 @@ def card_regression() -> Iterator[str]:
     names = ("log_wage", "education", "experience", "ethnicity")
     schema = dpm.Schema(*(columns[name] for name in names), dpm.Power("experience", 2), dpm.Power("experience", 3))
     exact, error = least_squares(data, 3)
-    yield (
-        "| log wage ~ education + experience + experience² + experience³ + group | ε | δ | right signs | same significance | "
-        "interval over least squares' | error over coefficient |"
-    )
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    regression = "log wage ~ education + experience + experience² + experience³ + group"
+    columns = "ε | δ | right signs | same significance | interval over least squares' | error over coefficient"
+    yield from head(f"{regression} | {columns}", "lrrrrrr")
     features = ("education", "experience", "experience^2", "experience^3", "ethnicity")
     for epsilon, delta in ((1.0, 0.0), (1.0, 1e-6), (5.0, 1e-6)):
         found = fits(schema, data, epsilon, delta)
-        order = [[fit.features.index(name) for name in features] for fit in found]
-        values, lower, upper = (
-            np.array([getattr(fit, name)[places] for fit, places in zip(found, order, strict=True)])
-            for name in ("coefficients", "lower", "upper")
-        )
+        values, lower, upper = (of_features(found, name, features) for name in ("coefficients", "lower", "upper"))
         clear = np.abs(exact) > 1.96 * error
         right, same = np.mean(np.sign(values) == np.sign(exact)), np.mean(((lower > 0.0) | (upper < 0.0)) == clear)
         wider, off = np.median((upper - lower) / (3.92 * error)), np.median(np.abs(values - exact) / np.abs(exact))
-        head = f"| a release, CPS 1988, {RUNS} seeds | {epsilon:g} | {delta:g}"
+        about = f"| a release, CPS 1988, {RUNS} seeds | {epsilon:g} | {delta:g}"
         length = f"{wider:.2g}" if np.isfinite(wider) else "∞"
-        yield f"{head} | {right:.0%} | {same:.0%} | {length} | {off:.2g} |"
+        yield f"{about} | {right:.0%} | {same:.0%} | {length} | {off:.2g} |"
 
 
 def theil_sen() -> Iterator[str]:
@@ -111,8 +106,8 @@ def theil_sen() -> Iterator[str]:
     import opendp.prelude as dp
 
     dp.enable_features("contrib", "honest-but-curious", "idealized-numerics", "floating-point")
-    yield "| R² lost, ε = 1 (median, worst) | rows | OpenDP, Theil–Sen | release of the two columns | release of the table |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
+    columns = "rows | OpenDP, Theil–Sen | release of the two columns | release of the table"
+    yield from head(f"R² lost, ε = 1 (median, worst) | {columns}", "lrrrr")
     for label, (table, y, x) in PAIRS.items():
         data, schema = TABLES[table].make()
         frame = data if hasattr(data, "iloc") else data.to_pandas()
@@ -140,9 +135,8 @@ def theil_sen() -> Iterator[str]:
             fit = regression.fit(pair[[x]].to_numpy(), pair[y].to_numpy())
             theirs.append(lost(float(fit.coef_[0]), float(fit.intercept_)))
             for losses, rows, names in ((ours, pair, two), (whole, data, schema)):
-                fit = dpm.release(rows, names, epsilon=1.0, neighbors="add_remove", insecure_seed=seed).ols(
-                    f"{y} ~ {x}"
-                )
+                release = dpm.release(rows, names, epsilon=1.0, neighbors="add_remove", insecure_seed=seed)
+                fit = release.ols(f"{y} ~ {x}")
                 losses.append(lost(float(fit.coefficients[0]), float(fit.intercept)))
         cells = " | ".join(f"{np.median(losses):.2g}, {max(losses):.2g}" for losses in (theirs, ours, whole))
         yield f"| {label} | {len(pair):,} | {cells} |"

@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, write_part
+from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.tables.exact import correlations, plain_rows
 from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
 from dpmoments.base.values import FloatArray
@@ -113,42 +114,33 @@ def measured(table: Table, schema_of: Callable[[int], Schema]) -> FloatArray:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What guesses did on one table: geometric means over ε, arrays of shape (pure and δ, metrics)."""
-
-    table: str
-    error: FloatArray
-    gains: dict[str, FloatArray]
-
-    @classmethod
-    def of(cls, table: Table) -> Result:
-        """Mean error without typical ranges/mean error with each guess."""
-        without = np.log(measured(table, lambda _: table.schema).mean(axis=1))
-        found = {guess.name: np.log(measured(table, partial(guessed, table, guess)).mean(axis=1)) for guess in GUESSES}
-        return cls(table.name, _by_kind(without), {name: _by_kind(without - errors) for name, errors in found.items()})
+Errors = dict[str, FloatArray]
+"""Without typical ranges (""), and with each guess: geometric means over ε, arrays of shape (pure and δ, metrics)."""
 
 
-def _by_kind(logs: FloatArray) -> FloatArray:
-    half = len(BUDGETS) // 2
-    return np.exp(np.stack([logs[:half].mean(axis=0), logs[half:].mean(axis=0)]))
+def errors_on(table: Table) -> Errors:
+    schemas = {"": lambda _: table.schema} | {guess.name: partial(guessed, table, guess) for guess in GUESSES}
+    logs = {name: np.log(measured(table, schema_of).mean(axis=1)) for name, schema_of in schemas.items()}
+    return {name: np.exp([half.mean(axis=0) for half in np.split(each, 2)]) for name, each in logs.items()}
 
 
-def rows(tables_of: str, results: Iterable[Result]) -> Iterable[str]:
+def rows(tables_of: str, found: dict[str, Errors]) -> Iterable[str]:
     """A line a metric and table: pure ε and δ in each cell."""
-    for metric, name in enumerate(METRICS):
-        for result in results:
-            cells = [f"{error:.3g}" for error in result.error[:, metric]]
-            gains = [[f"{gain:.2f}" for gain in result.gains[guess.name][:, metric]] for guess in GUESSES]
-            yield f"| {tables_of} | {name} | {result.table} | {' | '.join(', '.join(cell) for cell in (cells, *gains))} |"
+    for (metric, name), (table, of) in product(enumerate(METRICS), found.items()):
+        without = of[""][:, metric]
+        cells = [", ".join(f"{error:.3g}" for error in without)]
+        cells += [", ".join(f"{gain:.2f}" for gain in without / of[guess.name][:, metric]) for guess in GUESSES]
+        yield f"| {tables_of} | {name} | {table} | {' | '.join(cells)} |"
 
 
-def summary(results: list[Result]) -> str:
+def summary(found: dict[str, Errors]) -> str:
     """The least, the mean and the largest gain in each metric."""
     words = []
     for metric, name in enumerate(METRICS):
-        right = np.array([result.gains["right"][:, metric] for result in results])
-        wrong = np.array([result.gains[guess][:, metric] for result in results for guess in WITHIN_PROMISE])
+        right, wrong = (
+            np.array([(of[""] / of[guess])[:, metric] for of in found.values() for guess in guesses])
+            for guesses in (["right"], WITHIN_PROMISE)
+        )
         gained, kept = (float(np.exp(np.log(gains).mean())) for gains in (right, wrong))
         words.append(
             f"{name[0].upper()}{name[1:]}: right guesses × {gained:.2f} (from {right.min():.2f} to {right.max():.2f}), "
@@ -159,23 +151,21 @@ def summary(results: list[Result]) -> str:
 
 def main() -> None:
     lines: list[str] = []
-    table_lines = [
-        f"| tables | error of | table | error without | {' | '.join(guess.name for guess in GUESSES)} |",
-        "| --- | --- | --- | ---: |" + " ---: |" * len(GUESSES),
-    ]
+    names = " | ".join(guess.name for guess in GUESSES)
+    table_lines = [*head(f"tables | error of | table | error without | {names}", "lllr" + "r" * len(GUESSES))]
     parts = {
         "Tables that two constants were chosen on": tables(),
         "Tables of a second round, which gave the third": looked_at_tables(),
         "Tables unseen until then": unseen_tables(),
     }
-    for heading, found in parts.items():
-        results: list[Result] = []
-        for table in found:
+    for heading, those in parts.items():
+        found: dict[str, Errors] = {}
+        for table in those:
             started = time.perf_counter()
-            results.append(Result.of(table))
+            found[table.name] = errors_on(table)
             print(f"{table.name}: {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
-        lines.append(f"- **{heading}.** {summary(results)}")
-        table_lines += rows(heading, results)
+        lines.append(f"- **{heading}.** {summary(found)}")
+        table_lines += rows(heading, found)
     part = [f"{SEEDS} releases a figure.", "", *lines, "", *table_lines]
     write_part(EVIDENCE / "forecast-errors.md", "measured", part)
 
