@@ -178,23 +178,16 @@ class Truth:
 
 def cross_tables(data: Any, schema: dpm.Schema) -> Tables:
     """Counts of each pair of columns with levels, in the order of their levels."""
-    columns = [column for column in schema.columns if isinstance(column, LEVELS)]
-    if len(columns) < 2:
-        return {}
     frame = data if isinstance(data, pd.DataFrame) else data.to_pandas()
-    codes, sizes = {}, {}
-    for column in columns:
+    columns = {column.name: column for column in schema.columns if isinstance(column, LEVELS)}
+    cells = frame[list(columns)].astype(
+        {name: bool for name, column in columns.items() if isinstance(column, dpm.Boolean)}
+    )
+    for name, column in columns.items():
         levels = [False, True] if isinstance(column, dpm.Boolean) else list(column.levels)
-        cells = frame[column.name].astype(bool) if isinstance(column, dpm.Boolean) else frame[column.name]
-        codes[column.name] = pd.Categorical(cells, categories=levels).codes.astype(int)
-        sizes[column.name] = len(levels)
-
-    def counts(a: str, b: str) -> FloatArray:
-        there = (codes[a] >= 0) & (codes[b] >= 0)
-        found = np.bincount(codes[a][there] * sizes[b] + codes[b][there], minlength=sizes[a] * sizes[b])
-        return found.reshape(sizes[a], sizes[b]).astype(float)
-
-    return {(a, b): counts(a, b) for a, b in combinations(codes, 2)}
+        cells[name] = pd.Categorical(cells[name], categories=levels)
+    counts = {pair: cells.groupby(list(pair), observed=False).size() for pair in combinations(columns, 2)}
+    return {pair: found.unstack().to_numpy(float) for pair, found in counts.items()}
 
 
 def share_found(found: FloatArray, related: Any) -> float:

@@ -83,25 +83,17 @@ def synthetic(n: int) -> Population:
         dpm.Categorical("ward", ["a", "b", "c", "d"]),
     )
 
-    def columns(rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+    def table(rng: np.random.Generator, size: int = n) -> pa.Table:
         region, smoker = rng.choice(3, size, p=[0.5, 0.3, 0.2]), rng.random(size) < 0.3
         age = np.clip(rng.normal(45, 14, size) + 6 * (region == 1), 0, 100)
         income = np.clip(rng.gamma(4.0, 12.0, size) + 0.5 * age + 10 * smoker, 0, 200)
-        return {
-            "age": age, "income": income, "score": rng.uniform(-4, 4, size), "region": region, "smoker": smoker,
-            "ward": rng.choice(4, size, p=[0.4, 0.3, 0.2, 0.1]),
-        }  # fmt: skip
+        return pa.table({
+            "age": age, "income": income, "score": rng.uniform(-4, 4, size),
+            "region": np.array(["north", "south", "east"])[region], "smoker": smoker,
+            "ward": np.array(["a", "b", "c", "d"])[rng.choice(4, size, p=[0.4, 0.3, 0.2, 0.1])],
+        })  # fmt: skip
 
-    def table(rng: np.random.Generator) -> pa.Table:
-        found = columns(rng, n)
-        names = {"region": np.array(["north", "south", "east"]), "ward": np.array(["a", "b", "c", "d"])}
-        return pa.table({name: names[name][cells] if name in names else cells for name, cells in found.items()})
-
-    whole = columns(np.random.default_rng(0), POPULATION)
-    features = np.column_stack(
-        [whole["age"], whole["income"], whole["score"], *(whole["region"] == level for level in range(3))]
-        + [whole["smoker"], *(whole["ward"] == level for level in range(4))]
-    ).astype(float)
+    features = plain_rows(table(np.random.default_rng(0), POPULATION), schema)
     return Population(
         f"synthetic, n = {n:,}", schema, features, table, "region", "smoker", ("age", "income"),
         ("age", "income", "score", "smoker"), ("score", "region", "smoker", "ward"),

@@ -106,15 +106,15 @@ def curves(axes: plt.Axes, panel: Panel, results: Results) -> None:
             best += best_and_worst(axes, panel, method, results)
             continue
         for place, metric in enumerate(metrics):
-            curve = results.curve(panel.title, method.label, metric)
-            if curve is None or not np.isfinite(curve.centers).any():
+            xs, centers, low, high = results.curve(panel.title, method.label, metric)
+            if not np.isfinite(centers).any():
                 continue
             strength = 0.25 + 0.75 * (place + 1) / len(metrics)
             style = {"lw": 1.3, "marker": "o", "ms": 2.5} | dict(method.style)
             label = method.label if place == len(metrics) - 1 else None
-            (line,) = axes.plot(curve.xs, curve.centers, alpha=strength, label=label, **style)
+            (line,) = axes.plot(xs, centers, alpha=strength, label=label, **style)
             if bands and len(metrics) == 1 and results.trials[1] > 1:
-                axes.fill_between(curve.xs, curve.low, curve.high, color=line.get_color(), alpha=0.15, lw=0)
+                axes.fill_between(xs, low, high, color=line.get_color(), alpha=0.15, lw=0)
     if figure.reference is not None:
         axes.axhline(figure.reference, color="silver", lw=0.8, zorder=0)
     if figure.log_axis:
@@ -128,14 +128,13 @@ def curves(axes: plt.Axes, panel: Panel, results: Results) -> None:
 
 def best_and_worst(axes: plt.Axes, panel: Panel, method: Method, results: Results) -> list[float]:
     """The least of what was measured of a method, and lightly all up to the most; returns the least."""
-    known = (results.curve(panel.title, method.label, metric) for metric in results.metrics(method.label))
-    centers = [curve for curve in known if curve is not None]
-    if not centers:
+    curves = [results.curve(panel.title, method.label, metric) for metric in results.metrics(method.label, panel.title)]
+    if not curves:
         return []
     style = {"lw": 1.3, "marker": "o", "ms": 2.5} | dict(method.style)
-    least, most = (how([curve.centers for curve in centers], axis=0) for how in (np.min, np.max))
-    (line,) = axes.plot(centers[0].xs, least, label=method.label, **style)
-    axes.fill_between(centers[0].xs, least, most, color=line.get_color(), alpha=0.12, lw=0)
+    xs, (least, most) = curves[0][0], (how([curve[1] for curve in curves], axis=0) for how in (np.min, np.max))
+    (line,) = axes.plot(xs, least, label=method.label, **style)
+    axes.fill_between(xs, least, most, color=line.get_color(), alpha=0.12, lw=0)
     return list(map(float, least))
 
 

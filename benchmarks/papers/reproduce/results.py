@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,16 +54,6 @@ def relative_error(summary: str, values: np.ndarray) -> float:
         return wider * float(values.std(ddof=1)) / math.sqrt(n) / middle
     low, high = np.percentile(values, [25, 75])
     return wider * 1.25 * float(high - low) / 1.349 / math.sqrt(n) / middle
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """One curve: summaries of the trials at each point, with their quartiles."""
-
-    xs: np.ndarray
-    centers: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
 
 class Results:
@@ -134,13 +123,12 @@ class Results:
     def center(self, panel: str, method: str, metric: str, x: float) -> float:
         return center(self.figure.summary, self.values(panel, method, metric, x))
 
-    def curve(self, panel: str, method: str, metric: str) -> Curve | None:
-        points = self.points.get((panel, method, metric))
-        if not points:
-            return None
-        quartiles = np.array([np.percentile(values, [25, 75]) for values in points.values()])
-        centers = np.array([center(self.figure.summary, values) for values in points.values()])
-        return Curve(np.array(list(points)), centers, quartiles[:, 0], quartiles[:, 1])
+    def curve(self, panel: str, method: str, metric: str) -> np.ndarray:
+        """Points, summaries of their trials, and quartiles of these, shape (4, points)."""
+        points = self.points.get((panel, method, metric), {})
+        return np.array([
+            (x, center(self.figure.summary, values), *np.percentile(values, [25, 75])) for x, values in points.items()
+        ]).reshape(-1, 4).T  # fmt: skip
 
     def ratios(
         self, method: str, other: str, *, metric: str = "error", panels: Sequence[str] | None = None

@@ -138,15 +138,8 @@ def units(figure: Figure, *, quick: bool) -> Iterator[Unit]:
                         yield Unit(plain, panel, x, start, min(stop, most), method)
 
 
-@dataclass(frozen=True)
-class Task:
-    """Units that share panel, point and trials, and so their data."""
-
-    units: tuple[Unit, ...]
-
-    @property
-    def figure(self) -> Figure:
-        return self.units[0].figure
+Task = tuple[Unit, ...]
+"""Units that share panel, point and trials, and so their data."""
 
 
 def tasks(figures: Sequence[Figure], done: Collection[str], *, quick: bool) -> list[Task]:
@@ -161,23 +154,23 @@ def tasks(figures: Sequence[Figure], done: Collection[str], *, quick: bool) -> l
                 known.add(key)
                 which = (key not in early, unit.start, place, figure.panels.index(unit.panel), unit.x)
                 shared.setdefault(which, []).append(unit)
-    return [Task(tuple(shared[which])) for which in sorted(shared)]
+    return [tuple(shared[which]) for which in sorted(shared)]
 
 
 def carried_out(task: Task) -> list[dict[str, Any]]:
     """One row a value."""
-    first = task.units[0]
-    experiment = importlib.import_module(f"{EXPERIMENTS}.{task.figure.experiment}")
-    by_label = {unit.method.label: unit for unit in task.units}
+    first, figure = task[0], task[0].figure
+    experiment = importlib.import_module(f"{EXPERIMENTS}.{figure.experiment}")
+    by_label = {unit.method.label: unit for unit in task}
     rows = []
-    for trial in range(first.start, max(unit.stop for unit in task.units)):
-        methods = [unit.method for unit in task.units if trial < unit.stop]
+    for trial in range(first.start, max(unit.stop for unit in task)):
+        methods = [unit.method for unit in task if trial < unit.stop]
         point = Point(first.panel.settings, first.x, trial)
         for label, metric, value in experiment.measure(point, methods):
             about = {"unit": by_label[label].key, "panel": first.panel.title, "method": label, "x": float(first.x)}
             rows.append(about | {"trial": trial, "seed": point.seed(label), "metric": metric, "value": float(value)})
     if missing := set(by_label) - {row["method"] for row in rows}:
-        raise ValueError(f"{task.figure.name}, {first.panel.title}, {first.x:g}: nothing measured of {sorted(missing)}")
+        raise ValueError(f"{figure.name}, {first.panel.title}, {first.x:g}: nothing measured of {sorted(missing)}")
     return rows
 
 
@@ -194,9 +187,9 @@ def worked(task: Task, store: Store) -> tuple[str, str]:
         try:
             rows = carried_out(task)
         except OSError as error:
-            return task.figure.name, str(error)
-    store.add(task.figure, digest([unit.key for unit in task.units]), rows)
-    return task.figure.name, ""
+            return task[0].figure.name, str(error)
+    store.add(task[0].figure, digest([unit.key for unit in task]), rows)
+    return task[0].figure.name, ""
 
 
 def run(figures: Sequence[Figure], store: Store, *, quick: bool, workers: int = 2) -> int:
@@ -206,7 +199,7 @@ def run(figures: Sequence[Figure], store: Store, *, quick: bool, workers: int = 
     finished, left_out = 0, set[str]()
     start = said = time.monotonic()
     # No more than two tasks a worker wait at a time, so that what is left out is not tried again and a run can be stopped.
-    jobs = (joblib.delayed(worked)(task, store) for task in pending if task.figure.name not in left_out)
+    jobs = (joblib.delayed(worked)(task, store) for task in pending if task[0].figure.name not in left_out)
     with joblib.parallel_config("loky", inner_max_num_threads=1):
         for name, reason in joblib.Parallel(workers, return_as="generator_unordered")(jobs):
             finished += not reason

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from dpmoments.privacy.budget import PrivacyBudget
 BUDGETS: tuple[Budget, ...] = ((1.0, 1e-6), (1.0, 0.0))
 
 
-def measured(entry: Entry, budgets: Sequence[Budget] = BUDGETS, seeds: int | None = None) -> Iterator[dict[str, Any]]:
+def measured(entry: Entry) -> Iterator[dict[str, Any]]:
     """One row a budget and seed of a table; ``targets=`` needs a δ."""
     table = made(entry)
     if table is None or entry.target is None:
@@ -35,8 +35,8 @@ def measured(entry: Entry, budgets: Sequence[Budget] = BUDGETS, seeds: int | Non
     own, truth = OwnMoments.of(data, schema), Regression.of(data, schema, entry.target)
     single = SingleRegression.of(data, schema, entry.target)
     largest = float(np.linalg.eigvalsh(single.moments()[0])[-1])
-    wanted = seeds_of(own) if seeds is None else range(seeds)
-    for epsilon, delta in budgets:
+    wanted = seeds_of(own)
+    for epsilon, delta in BUDGETS:
         budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
         tuned, excess = tuned_descent(single, truth, budget, largest), list[list[float]]()
         for setting in (MIDDLE, tuned):
