@@ -6,6 +6,7 @@ A long table goes into a CSV file beside its page, which links to it: a page is 
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -45,6 +46,19 @@ def head(names: str, sides: str) -> tuple[str, str]:
     ('| d | rows |', '| ---: | --- |')
     """
     return f"| {names} |", "|" + "".join(" ---: |" if side == "r" else " --- |" for side in sides)
+
+
+def two_digits(value: float, whole_from: float = 10.0) -> str:
+    """Or a whole number, or a dash for what is not known.
+
+    Examples
+    --------
+    >>> two_digits(0.123), two_digits(12.3)
+    ('0.12', '12')
+    """
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.2g}" if abs(value) < whole_from else f"{value:.0f}"
 
 
 def tables_in(markdown: str) -> Iterator[dict[str, str]]:

@@ -312,7 +312,7 @@ def lecture() -> None:
     row(f"Corollary 2.6, d = {d}, κ = {kappa:,.0f} (rounds: {rounds:,} rows)", target, n, form, errors)
 
 
-def main() -> None:
+if __name__ == "__main__":
     warnings.simplefilter("ignore")
     beside_a_fit()
     theorems()
@@ -321,7 +321,3 @@ def main() -> None:
     means()
     covariances()
     lecture()
-
-
-if __name__ == "__main__":
-    main()

@@ -151,12 +151,8 @@ def summary(found: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def main() -> None:
+if __name__ == "__main__":
     found = pd.DataFrame([row for name, form in DATA.items() for row in measure(name, tables.summed(*form))])
     trials = f"{TRIALS} trials below {MANY_FEATURES} features and half as many above, where no number is named."
     write_part(PAGE, "summary", [*summary(cells(found)), "", trials])
     write_part(PAGE, "tables", table_lines(found))
-
-
-if __name__ == "__main__":
-    main()

@@ -87,11 +87,7 @@ def sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}" + ("" if words.endswith(".") else ".")
 
 
-def main() -> None:
+if __name__ == "__main__":
     papers = load()
     write_part(PAGE, "counts", counts(papers))
     ITEMS.write_text(every_item(papers), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.practice.regression.single_regression import others_of
-from benchmarks.practice.tables.exact import exact_moments
+from benchmarks.practice.tables.exact import exact_moments, root_mean_square
 from dpmoments.base.values import FloatArray
 
 QUESTIONS = (
@@ -120,9 +120,9 @@ class Truth:
         if found is not None:
             kept, exact = found.kept(self.places), self.moments.kept(self.places)
             r, truth = kept.correlations[self.pairs], exact.correlations[self.pairs]
-            errors["correlations"] = _root_mean_square(r - truth)
+            errors["correlations"] = root_mean_square(r - truth)
             errors["pairs found"] = share_found(r, np.abs(truth) > RELATED)
-            errors["means"] = _root_mean_square((kept.mean - exact.mean) / exact.deviations)
+            errors["means"] = root_mean_square((kept.mean - exact.mean) / exact.deviations)
             errors["components"] = missed_variance(kept.correlations, exact.correlations)
             if self.asked.groups:
                 errors["group means"] = self.error_of_groups(found)
@@ -173,7 +173,7 @@ class Truth:
             return moments.mean[value] + moments.covariance[groups, value] / np.maximum(moments.mean[groups], 1e-9)
 
         errors = (means(found) - means(self.moments)) / self.moments.deviations[value]
-        return _root_mean_square(np.clip(errors, -CAP, CAP))
+        return root_mean_square(np.clip(errors, -CAP, CAP))
 
 
 def cross_tables(data: Any, schema: dpm.Schema) -> Tables:
@@ -203,7 +203,3 @@ def missed_variance(found: FloatArray, exact: FloatArray) -> float:
     """The share of the variance of the best three components that those of ``found`` miss."""
     top = np.linalg.eigh(found)[1][:, -N_COMPONENTS:]
     return 1.0 - float(np.trace(top.T @ exact @ top)) / float(np.linalg.eigvalsh(exact)[-N_COMPONENTS:].sum())
-
-
-def _root_mean_square(errors: Iterable[float] | FloatArray) -> float:
-    return float(np.sqrt(np.mean(np.square(np.asarray(errors)))))

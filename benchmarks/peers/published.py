@@ -142,11 +142,6 @@ def theil_sen() -> Iterator[str]:
         yield f"| {label} | {len(pair):,} | {cells} |"
 
 
-def main() -> None:
-    """Measure and write."""
+if __name__ == "__main__":
     warnings.simplefilter("ignore")
     write_part(PAGE, "published", [*wage_regression(), "", *card_regression(), "", *theil_sen()])
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, head, write_part
+from benchmarks.pages import EVIDENCE, head, two_digits, write_part
 from benchmarks.peers.compare import ask
 from benchmarks.practice.regression.methods import (
     NoisyGradientDescent,
@@ -348,7 +348,8 @@ def lines_of(found: pd.DataFrame) -> Iterator[str]:
     yield from head("question | ε | δ | table | way | error", "llllll")
     for (question, epsilon, delta), here in settings:
         for cell in here.itertuples():
-            yield f"| {question} | {epsilon:g} | {delta:g} | {cell.table} | {cell.way} | {_shown(cell.error)} |"
+            error = two_digits(cell.error) if np.isfinite(cell.error) else f"stopped at {LIMIT:g} s"
+            yield f"| {question} | {epsilon:g} | {delta:g} | {cell.table} | {cell.way} | {error} |"
     yield ""
     yield from head(
         "question | ε | δ | way | error over the release's, geometric mean | better by over 10 % on", "llllll"
@@ -360,12 +361,6 @@ def lines_of(found: pd.DataFrame) -> Iterator[str]:
                 average = np.exp(np.log(known.clip(lower=1e-9)).mean())
                 better = f"{(known < 1.0 / LOST).sum()} of {len(known)}"
                 yield f"| {question} | {epsilon:g} | {delta:g} | {way} | {average:.2g} | {better} |"
-
-
-def _shown(value: float) -> str:
-    if not np.isfinite(value):
-        return f"stopped at {LIMIT:g} s"
-    return f"{value:.2g}" if value < 10.0 else f"{value:.0f}"
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, head, write_part
+from benchmarks.pages import EVIDENCE, head, two_digits, write_part
 from benchmarks.peers.answers import QUESTIONS, Asked, Line, Moments, Tables, Truth, cross_tables
 from benchmarks.peers.compare import ONE_THREAD, interpreter
 from benchmarks.peers.programs import peers_algorithm
@@ -340,11 +341,7 @@ def medians() -> pd.DataFrame:
     return best.assign(**{"pairs found": -best["pairs found"]})
 
 
-def number(value: float) -> str:
-    """Two digits, a whole number from 100 on, or a dash for what was not answered."""
-    if not np.isfinite(value):
-        return "–"
-    return f"{value:.2g}" if value < 100.0 else f"{value:.0f}"
+number = partial(two_digits, whole_from=100.0)
 
 
 def summary(questions: Iterable[str], ways: Iterable[str] = SHOWN) -> Iterator[str]:

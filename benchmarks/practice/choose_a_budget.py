@@ -148,12 +148,8 @@ COMPUTED: Mapping[str, Callable[[], Lines]] = {
 """Parts of the page that are the same on every run."""
 
 
-def main() -> None:
+if __name__ == "__main__":
     for name, lines in COMPUTED.items():
         found = list(lines())
         print(f"\n{name}\n" + "\n".join(found), flush=True)
         write_part(PAGE, name, found)
-
-
-if __name__ == "__main__":
-    main()

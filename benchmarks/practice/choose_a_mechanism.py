@@ -131,12 +131,8 @@ def table_of_questions() -> list[str]:
     return lines
 
 
-def main() -> None:
+if __name__ == "__main__":
     by_rows = {(name, d): errors_by_rows(d, budget) for name, budget in BUDGETS.items() for d in FEATURES}
     draw_by_rows(by_rows, EVIDENCE / "images" / "mechanisms-by-rows.png")
     write_part(PAGE, "winners", table_of_winners(by_rows))
     write_part(PAGE, "questions", table_of_questions())
-
-
-if __name__ == "__main__":
-    main()

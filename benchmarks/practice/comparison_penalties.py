@@ -89,11 +89,7 @@ def discriminants() -> list[str]:
     return lines
 
 
-def main() -> None:
+if __name__ == "__main__":
     warnings.simplefilter("ignore", dpm.ReleaseWarning)
     write_part(EVIDENCE / "regression-coverage.md", "graphs", graphs())
     write_part(EVIDENCE / "regression-coverage.md", "discriminants", discriminants())
-
-
-if __name__ == "__main__":
-    main()

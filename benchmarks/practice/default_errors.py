@@ -27,7 +27,7 @@ import pandas as pd
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head
 from benchmarks.practice.tables import TABLES, Entry, Half, chosen, made
-from benchmarks.practice.tables.exact import correlations, plain_rows
+from benchmarks.practice.tables.exact import correlations, plain_rows, root_mean_square
 from dpmoments.base.values import FloatArray
 
 Budget = tuple[float, float]
@@ -139,10 +139,6 @@ class OwnMoments:
         line[[list(self.names).index(name) for name in fit.features]] = fit.coefficients
         risk = line @ self.covariance @ line + (fit.intercept + line @ self.mean) ** 2
         return max(float(risk / self.covariance[target, target] - 1.0 + explained), LEAST_EXCESS)
-
-
-def root_mean_square(values: FloatArray) -> float:
-    return float(np.sqrt(np.mean(values**2))) if len(values) else math.nan
 
 
 def seeds_of(own: OwnMoments) -> range:

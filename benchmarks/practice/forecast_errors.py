@@ -130,8 +130,7 @@ def summary(found: pd.DataFrame, mechanisms: Sequence[str], of: str = "") -> Ite
         yield f"| {guess} | {' | '.join(cells)} |"
 
 
-def main() -> None:
-    """Measure, print, and write the page's parts."""
+if __name__ == "__main__":
     frames: list[pd.DataFrame] = []
     warnings.simplefilter("ignore")
     for entry in chosen(names=TABLES):
@@ -154,7 +153,3 @@ def main() -> None:
     }
     for name, lines in parts.items():
         write_part(EVIDENCE / "forecast-errors.md", name, lines)
-
-
-if __name__ == "__main__":
-    main()

@@ -73,12 +73,8 @@ def many_regressions(axis: plt.Axes) -> None:
     axis.grid(alpha=0.3)
 
 
-def main() -> None:
+if __name__ == "__main__":
     figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
     error_curves(axes[0])
     many_regressions(axes[1])
     figure.savefig(OUTPUT, dpi=130)
-
-
-if __name__ == "__main__":
-    main()

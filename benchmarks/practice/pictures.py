@@ -29,11 +29,7 @@ def pictures() -> Iterator[tuple[Path, Figure]]:
     plt.close("all")
 
 
-def main() -> None:
+if __name__ == "__main__":
     for place, figure in pictures():
         figure.savefig(place, dpi=100)
         print(f"wrote {place} ({place.stat().st_size // 1000} kB)")
-
-
-if __name__ == "__main__":
-    main()

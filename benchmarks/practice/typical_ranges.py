@@ -149,7 +149,7 @@ def summary(found: dict[str, Errors]) -> str:
     return " ".join(words)
 
 
-def main() -> None:
+if __name__ == "__main__":
     lines: list[str] = []
     names = " | ".join(guess.name for guess in GUESSES)
     table_lines = [*head(f"tables | error of | table | error without | {names}", "lllr" + "r" * len(GUESSES))]
@@ -168,7 +168,3 @@ def main() -> None:
         table_lines += rows(heading, found)
     part = [f"{SEEDS} releases a figure.", "", *lines, "", *table_lines]
     write_part(EVIDENCE / "forecast-errors.md", "measured", part)
-
-
-if __name__ == "__main__":
-    main()

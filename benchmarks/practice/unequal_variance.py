@@ -102,9 +102,5 @@ def lines_of(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> Iterator[s
         yield f"| {name} | {n_rows:,} | {len(ratio)} | {quantiles} |"
 
 
-def main() -> None:
-    write_part(PAGE, "unequal", lines_of(measured()))
-
-
 if __name__ == "__main__":
-    main()
+    write_part(PAGE, "unequal", lines_of(measured()))

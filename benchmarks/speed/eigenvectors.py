@@ -18,7 +18,7 @@ from dpmoments.papers.sphere import sample_orthonormal_frame
 D, STRENGTH = 1000, 1e6
 
 
-def main() -> None:
+if __name__ == "__main__":
     rng = np.random.default_rng(D)
     root = rng.standard_normal((D, 2 * D))
     gram = root @ root.T
@@ -30,7 +30,3 @@ def main() -> None:
     times = interleaved(jobs, 3, time.perf_counter)
     eigh, draw = (statistics.median(times[name]) for name in jobs)
     print(f"d = {D}: eigh {1e3 * eigh:.1f} ms, all eigenvectors / eigh {draw / eigh:.1f}")
-
-
-if __name__ == "__main__":
-    main()

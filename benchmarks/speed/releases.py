@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -45,11 +46,8 @@ def timed(owner: Any, name: str, spent: dict[str, float]) -> Iterator[None]:
         finally:
             spent[name] = spent.get(name, 0.0) + time.process_time() - start
 
-    setattr(owner, name, wrapper)
-    try:
+    with mock.patch.object(owner, name, wrapper):
         yield
-    finally:
-        setattr(owner, name, function)
 
 
 def measured(table: np.ndarray, schema: dpm.Schema) -> Turn:

@@ -7,9 +7,10 @@ import platform
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from unittest import mock
 
 from dpmoments.rows import kernel
 from dpmoments.rows.summary import usable_cores
@@ -44,15 +45,9 @@ def cost_of(code: str) -> tuple[float, float]:
     return peak, seconds
 
 
-@contextmanager
-def without_machine_code() -> Iterator[None]:
+def without_machine_code() -> AbstractContextManager[object]:
     """Have NumPy sum all rows, as where Numba is not installed."""
-    before = kernel.can_be_compiled
-    kernel.can_be_compiled = lambda *_, **__: False
-    try:
-        yield
-    finally:
-        kernel.can_be_compiled = before
+    return mock.patch.object(kernel, "can_be_compiled", return_value=False)
 
 
 def interleaved(

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, head, write_part
+from benchmarks.pages import EVIDENCE, head, two_digits, write_part
 from benchmarks.papers import datasets as papers_datasets
 from benchmarks.practice.regression.methods import adassp
 from benchmarks.practice.regression.single_regression import Regression, SingleRegression
@@ -105,10 +105,6 @@ def of_releases(
         for place, truth in enumerate(truths):
             found[place].append(truth.excess_of_fit(release.ridge(release.feature_names[truth.target])))
     return [np.array(values) for values in found]
-
-
-def two_digits(value: float) -> str:
-    return f"{value:.2g}" if value < 10.0 else f"{min(value, 1e6):.0f}"
 
 
 def table_lines(found: pd.DataFrame, means: pd.DataFrame) -> Iterator[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 import dpmoments as dpm
-from benchmarks.pages import EVIDENCE, head, write_part
+from benchmarks.pages import EVIDENCE, head, two_digits, write_part
 from benchmarks.practice.regression.single_regression import Regression, ridge_coefficients
 from benchmarks.practice.tables import Entry, Half, chosen, made
 from dpmoments.analysis.regression import automatic_alpha, expected_coefficients
@@ -121,7 +121,7 @@ def excess_by_rule(release: MomentRelease, regression: Regression) -> dict[str, 
 
 
 def mean_and_error(values: pd.Series) -> str:
-    return f"{shown(values.mean())} ± {shown(values.sem())}"
+    return f"{two_digits(values.mean())} ± {two_digits(values.sem())}"
 
 
 def goal_rows() -> Iterator[str]:
@@ -133,7 +133,7 @@ def goal_rows() -> Iterator[str]:
         regression = Regression.of(*entry.make(), target)
         seeds = SEEDS_OF_GOALS_OF_LARGE if regression.n_rows >= LARGE else SEEDS_OF_GOALS
         found = pd.DataFrame(trials(entry, [target], (3.0,), (1e-9,), seeds))
-        cells = " | ".join(f"{mean_and_error(found[rule])} / {shown(found[rule].median())}" for rule in names)
+        cells = " | ".join(f"{mean_and_error(found[rule])} / {two_digits(found[rule].median())}" for rule in names)
         yield f"| {name}, {target} | {seeds} | {regression.explained_share:.2f} | {goal} | {cells} |"
 
 
@@ -147,10 +147,6 @@ def intercept_rows() -> Iterator[str]:
             found = pd.DataFrame(trials(entry, [target], (epsilon,), (0.0,), SEEDS_OF_FEW_ROWS))
             by_rule = " | ".join(mean_and_error(found[rule]) for rule in ("automatic", SLOPES))
             yield f"| {name}, {target} | {epsilon:g} | {share:.2f} | {by_rule} |"
-
-
-def shown(value: float) -> str:
-    return f"{value:.2g}" if abs(value) < 10.0 else f"{value:.0f}"
 
 
 def half_rows(half: Half) -> Iterator[str]:
@@ -167,14 +163,10 @@ def half_rows(half: Half) -> Iterator[str]:
         yield f"| {label if label == 'all' else f'{label:g}'} | {len(here)} | {' | '.join(by_rule)} |"
 
 
-def main() -> None:
+if __name__ == "__main__":
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     warnings.simplefilter("ignore", dpm.ReleaseWarning)
     write_part(PAGE, "goals", goal_rows())
     write_part(PAGE, "intercept", intercept_rows())
     write_part(PAGE, "design", half_rows("design"))
     write_part(PAGE, "judge", half_rows("judge"))
-
-
-if __name__ == "__main__":
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    main()

@@ -38,6 +38,10 @@ def exact_moments(data: Any, schema: dpm.Schema) -> tuple[int, FloatArray, Float
     return n_rows, mean, second - np.outer(mean, mean)
 
 
+def root_mean_square(values: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(values)))) if len(values) else np.nan
+
+
 def correlations(covariance: FloatArray) -> FloatArray:
     """Within −1 and 1; 0 beside a variance that is not positive."""
     variances = np.diagonal(covariance)
