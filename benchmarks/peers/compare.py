@@ -155,15 +155,10 @@ def direction_table() -> list[str]:
     return lines
 
 
-def main() -> None:
-    """Run all cases and put the tables into the page."""
+if __name__ == "__main__":
     directions, (releases, versions) = direction_table(), release_table()
     ran = ", ".join(f"{name} {value}" for name, value in sorted(versions.items()))
     command = "`OMP_NUM_THREADS=1 python -m benchmarks.peers.compare`"
     tables = [f"By {command}, Python {sys.version.split()[0]}. Versions: {ran}.", "", "### Full release", "", *releases]
     tables += ["", "### One direction, diag(40, 20, 10, 5, 0), ε = 1", "", *directions]
     write_part(PAGE, "peers", tables)
-
-
-if __name__ == "__main__":
-    main()

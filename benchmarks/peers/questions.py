@@ -363,8 +363,7 @@ def lines_of(found: pd.DataFrame) -> Iterator[str]:
                 yield f"| {question} | {epsilon:g} | {delta:g} | {way} | {average:.2g} | {better} |"
 
 
-def main() -> None:
-    """Measure and write."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", action="store_true")
     ours = parser.parse_args().ours
@@ -382,7 +381,3 @@ def main() -> None:
             ["table", "way"], key=lambda column: column.map(places[column.name]).fillna(0), kind="stable"
         )
     write_part(PAGE, "questions", lines_of(found))
-
-
-if __name__ == "__main__":
-    main()

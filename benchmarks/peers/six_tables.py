@@ -422,8 +422,7 @@ def parts() -> Iterator[str]:
     yield from ("", *losses())
 
 
-def main() -> None:
-    """Measure, or write."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="run nothing, write the pages")
     warnings.simplefilter("ignore")
@@ -431,7 +430,3 @@ def main() -> None:
         write_part(PAGE, "six tables", parts())
     else:
         measure()
-
-
-if __name__ == "__main__":
-    main()

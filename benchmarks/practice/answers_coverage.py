@@ -244,7 +244,7 @@ def lines_of(found: dict[Cell, dict[str, tuple[int, int]]]) -> Iterator[str]:
         yield f"| {name} | {epsilon:g}, {delta:g} | {RELEASES} | {' | '.join(cells)} |"
 
 
-def main() -> None:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--made", action="store_true", help="tables made for this, Adult and Airfoil, in place of real ones"
@@ -255,7 +255,3 @@ def main() -> None:
     with ProcessPoolExecutor(2) as pool:
         found = dict(zip(cells, pool.map(measured, cells), strict=True))
     write_part(PAGE, "made" if of_made else "answers", lines_of(found))
-
-
-if __name__ == "__main__":
-    main()

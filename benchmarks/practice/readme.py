@@ -81,13 +81,8 @@ READ = {"regressions": regressions, "misprint": misprint, "speed": speed}
 """Paragraphs."""
 
 
-def main() -> None:
-    """Write every part."""
+if __name__ == "__main__":
     write_part(README, "accuracy", accuracy())
     for name, lines in READ.items():
         write_part(README, name, in_lines(lines()))
     print(f"wrote the figures of {README}")
-
-
-if __name__ == "__main__":
-    main()

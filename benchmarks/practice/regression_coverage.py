@@ -248,8 +248,7 @@ def verdict(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"- {words}: {len(cells)} cells, {len(checks)} hypotheses at .05 together; rejected: {said}."
 
 
-def main() -> None:
-    """Measure every cell, and write the page's table."""
+if __name__ == "__main__":
     started, outcomes = time.perf_counter(), []
     with ProcessPoolExecutor(2) as pool:
         for outcome in pool.map(measured, settings()):
@@ -258,7 +257,3 @@ def main() -> None:
     counts = f"{REPLICATIONS:,} replications a synthetic cell, {RESAMPLES} a real one."
     stamp = f"dpmoments {dpm.__version__}, {platform.machine()}, {counts}"
     write_part(PAGE, "coverage", [stamp, "", *lines_of(outcomes), "", *verdict(outcomes)])
-
-
-if __name__ == "__main__":
-    main()

@@ -11,6 +11,7 @@ import subprocess
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +100,6 @@ def _release(schema: dpm.Schema, rows: pd.DataFrame, epsilon: float, seed: int) 
     return dpm.release(rows, schema, epsilon=epsilon, insecure_seed=seed, threads=1)
 
 
-def _truth(population: Population) -> dict[str, float]:
-    exact = _release(dpm.Schema(*population.columns), population.rows, 1e11, 0)
-    return {name: value for name, (value, *_) in _answers(population, exact).items()}
-
-
 def _sample(name: str, population: Population, n: int, index: int) -> Iterator[list[str | float]]:
     """Draw one sample and return its answers for each ε."""
     rng = np.random.default_rng([SEED, n, index])
@@ -128,20 +124,15 @@ def main() -> None:
     """Write the table: bias in SDs of the answers, coverage, and noise over that without weights."""
     names = ["population", "n", "epsilon", "sample", "answer", "value", "lower", "upper", "noise_ratio"]
     populations = {name: make() for name, make in POPULATIONS.items()}
-    samples = pd.DataFrame(
-        [
-            line
-            for name, population in populations.items()
-            for n in SIZES
-            for index in range(SAMPLES)
-            for line in _sample(name, population, n, index)
-        ],
-        columns=names,
-    )
-    truths = {name: _truth(population) for name, population in populations.items()}
+    each = product(populations.items(), SIZES, range(SAMPLES))
+    samples = pd.DataFrame([line for of, n, index in each for line in _sample(*of, n, index)], columns=names)
+    truths = {
+        name: _answers(each, _release(dpm.Schema(*each.columns), each.rows, 1e11, 0))
+        for name, each in populations.items()
+    }
     lines = []
     for (name, n, epsilon, answer), group in samples.groupby(["population", "n", "epsilon", "answer"], sort=False):
-        truth = truths[str(name)][str(answer)]
+        truth, *_ = truths[str(name)][str(answer)]
         known = group[np.isfinite(group["value"])]
         held = (group["lower"] <= truth) & (truth <= group["upper"])
         bias = float((known["value"] - truth).mean() / known["value"].std())

@@ -6,6 +6,7 @@ Residuals do not have one variance there, and rows are not normal. No release is
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -103,4 +104,5 @@ def lines_of(found: dict[str, tuple[int, FloatArray, FloatArray]]) -> Iterator[s
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("ignore")  # levels that follow from others
     write_part(PAGE, "unequal", lines_of(measured()))

@@ -24,7 +24,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +116,6 @@ def waits(folder: Path) -> Iterator[Wait]:
 
         return prepare
 
-    def fit_of(kind: str, n_features: int) -> Prepared:
-        return answer_of(kind, n_features, lambda release: str(release.ols(f"c{n_features - 1}")))
-
-    def forecast_of(n_features: int) -> Prepared:
-        return lambda: lambda: str(dpm.forecast(schema(n_features), n_rows=N_ROWS, epsilon=1.0, delta=1e-9))
-
-    def draws_of(n_features: int) -> Prepared:
-        return lambda: lambda: discrete_gaussian(1e6, n_features * (n_features + 1) // 2, SecureGenerator())
-
     yield Wait("reference", f"reference: `eigh`, d = {d}", "", None, lambda: lambda: np.linalg.eigh(matrix @ matrix.T))
 
     def synthetic(release: Any) -> Any:
@@ -146,11 +137,14 @@ def waits(folder: Path) -> Iterator[Wait]:
             prepare = answer_of(kind, d, answer)
             yield Wait(f"{key}-{d}-{kind}", f"{name}, d = {d}, {kind}", before.get(kind, ""), limit, prepare)
     for size, kind, earlier in ((100, "noise", "3.6"), (200, "noise", "19"), (100, "between", "")):
-        yield Wait(f"ols-{size}-{kind}", f"ols, printed, d = {size}, {kind}", earlier, 2.0, fit_of(kind, size))
+        fit = answer_of(kind, size, lambda release, size=size: str(release.ols(f"c{size - 1}")))
+        yield Wait(f"ols-{size}-{kind}", f"ols, printed, d = {size}, {kind}", earlier, 2.0, fit)
     for size, earlier, most in ((200, "6", 1.0), (d, "69", 2.0)):
-        yield Wait(f"forecast-{size}", f"forecast, d = {size}", earlier, most, forecast_of(size))
+        forecast = partial(dpm.forecast, schema(size), n_rows=N_ROWS, epsilon=1.0, delta=1e-9)
+        yield Wait(f"forecast-{size}", f"forecast, d = {size}", earlier, most, lambda of=forecast: lambda: str(of()))
     for size, earlier in ((d, "2.0"), (2_000, "30")):
-        yield Wait(f"draws-{size}", f"exact discrete Gaussian noise, d = {size:,}", earlier, None, draws_of(size))
+        draws = partial(discrete_gaussian, 1e6, size * (size + 1) // 2, SecureGenerator())
+        yield Wait(f"draws-{size}", f"exact discrete Gaussian noise, d = {size:,}", earlier, None, lambda of=draws: of)
 
     @cache
     def small() -> str:

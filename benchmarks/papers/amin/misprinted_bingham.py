@@ -245,7 +245,7 @@ def proposal_table() -> list[str]:
     return rows
 
 
-def main() -> None:
+if __name__ == "__main__":
     tables = [
         "## The law of a draw",
         "",
@@ -262,7 +262,3 @@ def main() -> None:
     print("\n".join(tables))
     write_part(PAGE, "tables", tables)
     print(f"\nwrote {PAGE}")
-
-
-if __name__ == "__main__":
-    main()

@@ -39,7 +39,7 @@ def measured(mechanism: Mechanism, table: np.ndarray) -> tuple[float, int]:
     return float(np.sqrt(np.mean(squares))), int(np.median(degrees))
 
 
-def main() -> None:
+if __name__ == "__main__":
     projection = dpm.mechanisms.JohnsonLindenstrauss
     for power in (12, 14, 16, 18):
         table = table_of(2**power)
@@ -54,7 +54,3 @@ def main() -> None:
         )
         cells = [f"{error:.2g} ({degrees:,})" for error, degrees in (measured(one, table) for one in mechanisms)]
         print(f"| 2^{power} | {' | '.join(cells)} |")
-
-
-if __name__ == "__main__":
-    main()

@@ -144,7 +144,8 @@ def loss_lines(found: pd.DataFrame, means: pd.DataFrame) -> Iterator[str]:
             yield f"| {row['table']} | {row['ε']:g} | {row['δ']:g} | {two_digits(mean[OURS])} | {peers} |"
 
 
-def main() -> None:
+if __name__ == "__main__":
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     warnings.simplefilter("ignore", dpm.ReleaseWarning)
     begun, rows = time.perf_counter(), list[dict[str, Any]]()
     for case in CASES:
@@ -155,8 +156,3 @@ def main() -> None:
     write_part(PAGE, "summary", summary_lines(means[list(PEERS)].div(means[OURS], axis=0)))
     write_part(PAGE, "losses", loss_lines(found, means))
     write_part(PAGE, "cells", table_lines(found, means))
-
-
-if __name__ == "__main__":
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    main()

@@ -62,15 +62,11 @@ def measured(entry: Entry) -> Iterator[dict[str, Any]]:
             }
 
 
-def main() -> None:
+if __name__ == "__main__":
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     warnings.simplefilter("ignore")
     for entry in collection():
         rows = list(measured(entry))
         if rows:
             update(file_of("one-regression"), rows)
         print(entry.name, flush=True)
-
-
-if __name__ == "__main__":
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    main()

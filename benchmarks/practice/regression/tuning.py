@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -13,15 +14,9 @@ from dpmoments.privacy.budget import PrivacyBudget
 
 Place = tuple[int, ...]
 
-GRID_OF_PERTURBATION: Mapping[str, Sequence[float]] = {
-    "penalty": tuple(10.0 ** (power / 2.0) for power in range(-10, 3)),  # times n
-    "bound": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
-}
-GRID_OF_DESCENT: Mapping[str, Sequence[float]] = {
-    "steps": (3, 10, 30, 100, 300, 1000),
-    "clip": (0.01, 0.03, 0.1, 0.3, 1.0),
-    "rate": (0.5, 1.5, 5.0),
-}
+PENALTIES = tuple(10.0 ** (power / 2.0) for power in range(-10, 3))  # times n
+BOUNDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+STEPS, CLIPS, RATES = (3, 10, 30, 100, 300, 1000), (0.01, 0.03, 0.1, 0.3, 1.0), (0.5, 1.5, 5.0)
 MOST_STEPS_OF_LARGE, LARGE = 300, 20_000
 """From so many rows on, steps take too long to try more of them."""
 MIDDLE = NoisyGradientDescent(steps=100, clip=0.3, rate=1.5)
@@ -62,11 +57,7 @@ def mean_excess(weights: FloatArray, single: SingleRegression, truth: Regression
 def tuned_perturbation(single: SingleRegression, truth: Regression, budget: PrivacyBudget) -> OutputPerturbation:
     """The best of the whole grid."""
     gram, cross = single.moments()
-    settings = [
-        OutputPerturbation(share * single.n_rows, bound)
-        for share in GRID_OF_PERTURBATION["penalty"]
-        for bound in GRID_OF_PERTURBATION["bound"]
-    ]
+    settings = [OutputPerturbation(share * single.n_rows, bound) for share, bound in product(PENALTIES, BOUNDS)]
 
     def score(setting: OutputPerturbation) -> float:
         runs = setting.fits(gram, cross, budget, 4 * TRIALS, np.random.default_rng(SEED))
@@ -83,9 +74,8 @@ def tuned_descent(
     start: NoisyGradientDescent = MIDDLE,
 ) -> NoisyGradientDescent:
     """Where climbing leads from ``start``, or from the middle of the grid where that is better."""
-    axes = [GRID_OF_DESCENT[name] for name in ("steps", "clip", "rate")]
-    if single.n_rows >= LARGE:
-        axes[0] = [steps for steps in axes[0] if steps <= MOST_STEPS_OF_LARGE]
+    most = MOST_STEPS_OF_LARGE if single.n_rows >= LARGE else max(STEPS)
+    axes: list[Sequence[float]] = [[steps for steps in STEPS if steps <= most], CLIPS, RATES]
 
     def at(place: Place) -> NoisyGradientDescent:
         steps, clip, rate = (axis[index] for axis, index in zip(axes, place, strict=True))

@@ -292,11 +292,10 @@ FIGURE_2B = second_moments(
 # What Figures 3 to 5 of Amin et al. share: methods of the regression task, and judgements of them.
 
 P = Method("P", {"perturbation": "bounded"}, style={"color": "tab:green"})
-P_AS_PUBLISHED = Method("P, slope 1", {"perturbation": "slope 1"}, style={"color": "tab:green", "ls": ":"})
 REGRESSIONS = (
     AD,
     P,
-    P_AS_PUBLISHED,
+    Method("P, slope 1", {"perturbation": "slope 1"}, style={"color": "tab:green", "ls": ":"}),
     LAPLACE,
     Method("G-10, exact", {"mechanism": "gaussian", "delta": 1e-10}, style={"color": "tab:purple"}),
     DEFAULT,
@@ -407,9 +406,6 @@ def with_targets(targets: str, panels: Sequence[Panel]) -> tuple[Panel, ...]:
     )
 
 
-FIRST_COLUMN = with_targets("first", SYNTHETIC)
-
-
 def alpha_100_is_best_for_ad(results: Results) -> Outcome:
     """At d = 10, n = 10,000, whatever ε; that of P moves."""
     panel = "d = 10, n = 10,000"
@@ -429,7 +425,7 @@ FIGURE_3 = regressions_by_alpha(
     number="3",
     title="Ridge regression of the first column, synthetic rows",
     error="mean squared residual",
-    panels=FIRST_COLUMN,
+    panels=with_targets("first", SYNTHETIC),
     claims=(
         Claim("at its best α, P is about as good as AD at its own", best_are_alike, unknown=NOISE_OF_P),
         Claim("AD is much steadier over the choice of α", ad_is_the_steadier),
@@ -442,14 +438,12 @@ FIGURE_3 = regressions_by_alpha(
 
 # Amin et al., Figure 4: every column predicted from the others, synthetic rows; P divides ε among them.
 
-EVERY_COLUMN = with_targets("all", SYNTHETIC)
-
 FIGURE_4 = regressions_by_alpha(
     name="amin-4",
     number="4",
     title="Ridge regressions of every column on the others, synthetic rows",
     error="mean squared residual",
-    panels=EVERY_COLUMN,
+    panels=with_targets("all", SYNTHETIC),
     claims=(Claim("where every column is a target AD is far ahead of P", ad_beats_p, unknown=NOISE_OF_P), USEFUL),
     instead=(
         Instead("P", "dpmoments", "ridge regressions from one default release", metric="least"),
@@ -460,14 +454,12 @@ FIGURE_4 = regressions_by_alpha(
 
 # Amin et al., Figure 5: the regression task on Wine, Airfoil and Adult.
 
-FIRST_OF_REAL = with_targets("first", REAL)
-
 FIGURE_5 = regressions_by_alpha(
     name="amin-5",
     number="5",
     title="Ridge regression of the first column of Wine, Airfoil and Adult",
     error="mean squared residual of the test rows",
-    panels=FIRST_OF_REAL,
+    panels=with_targets("first", REAL),
     claims=(
         Claim("regressions from AD beat output perturbation (section 4)", ad_beats_p, unknown=NOISE_OF_P),
         Claim("AD is much steadier over the choice of α", ad_is_the_steadier),
