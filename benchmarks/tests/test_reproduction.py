@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from benchmarks.pages import part_of
 from benchmarks.papers.reproduce import runner
-from benchmarks.papers.reproduce.claims import by_share, never_above, slopes_near, spread_of, together, within_factor
+from benchmarks.papers.reproduce.claims import never_above, slopes_near, spread_of, together, within_factor
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
 from benchmarks.papers.reproduce.experiments.covariances import released_covariance
 from benchmarks.papers.reproduce.experiments.means import released_mean
@@ -351,7 +351,7 @@ def test_the_page_judges_by_the_declarations(page: Page) -> None:
             assert judged_as in (*words, "not compared"), claim.says
             against = re.match(r"(\d+) of (\d+) cells against it", numbers)
             if against and judged_as != "not compared" and numbers.count("cells against it") == 1:
-                by_the_rule = by_share(int(against[1]), int(against[2]), "").verdict
+                by_the_rule = Outcome.by_share(int(against[1]), int(against[2]), "").verdict
                 assert judged_as in (by_the_rule, by_the_rule.answer, Verdict.INCOMPARABLE), claim.says
             if judged_as == Verdict.FAILS:
                 assert claim.needs, claim.says

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
-from benchmarks.papers.reproduce.declaration import Claim, Outcome, Verdict
+from benchmarks.papers.reproduce.declaration import Outcome, Verdict
 from benchmarks.papers.reproduce.results import Results, unmeasured
 
-MAX_EXCEPTIONS = 0.5
-"""Below this fraction of cells against it, a claim is still reproduced, with changes."""
 SURE = 2.0
 """Standard errors from 1 at which a ratio is told from it."""
 
 Judge = Callable[[Results], Outcome]
-question = partial(Claim, ours=True)
 
 
 def digits(value: float) -> str:
@@ -39,17 +35,6 @@ def factor(ratios: Collection[float]) -> str:
 def furthest(ratios: Collection[float]) -> float:
     """How far from 1, as a factor, in either direction."""
     return max(max(ratio, 1.0 / ratio) for ratio in ratios)
-
-
-def by_share(against: int, cells: int, found: str) -> Outcome:
-    """Return the verdict that follows from the number of cells that are against a claim."""
-    share = against / cells
-    verdict = Verdict.REPRODUCED if against == 0 else Verdict.CHANGED if share < MAX_EXCEPTIONS else Verdict.FAILS
-    return Outcome(verdict, found)
-
-
-def graded(reproduced: bool, changed: bool, found: str) -> Outcome:
-    return Outcome(Verdict.REPRODUCED if reproduced else Verdict.CHANGED if changed else Verdict.FAILS, found)
 
 
 def never_above(
@@ -74,7 +59,7 @@ def never_above(
         if not cells:
             return unmeasured(f"{method} against {', '.join(others)}")
         words = f"{against} of {cells} cells against it; {'; '.join(found)}"
-        return by_share(against, cells, f"{words}; most at {worst[1]}" if against else words)
+        return Outcome.by_share(against, cells, f"{words}; most at {worst[1]}" if against else words)
 
     return judge
 
@@ -95,7 +80,7 @@ def within_factor(
             return unmeasured(f"{method} against {reference}")
         most, where = max(cells)
         words = f"{method} / {reference} {factor([ratio for ratio, _ in cells])}, most at {where}"
-        return graded(most <= limit, changed is not None and most <= changed, words)
+        return Outcome.graded(most <= limit, changed is not None and most <= changed, words)
 
     return judge
 
@@ -119,7 +104,7 @@ def spread_of(methods: Sequence[str], *, panels: Sequence[str], limit: float, ch
         most, where = max(found)
         ratios = [ratio for ratio, _ in found]
         words = f"largest / least error of {methods[0]} … {methods[-1]} {factor(ratios)}, most at {where}"
-        return graded(most <= limit, most <= changed, words)
+        return Outcome.graded(most <= limit, most <= changed, words)
 
     return judge
 
@@ -167,6 +152,7 @@ def slopes_near(
             return unmeasured(", ".join(methods))
         most = max(apart)
         panels = ", ".join(panel.title for panel in results.panels)
-        return graded(most <= within, most <= changed, f"slopes of log error on log x ({panels}): {'; '.join(found)}")
+        words = f"slopes of log error on log x ({panels}): {'; '.join(found)}"
+        return Outcome.graded(most <= within, most <= changed, words)
 
     return judge

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,23 @@ class Verdict(StrEnum):
         return {Verdict.REPRODUCED: "yes", Verdict.CHANGED: "in part"}.get(self, "no")
 
 
+MAX_EXCEPTIONS = 0.5
+"""Below this fraction of cells against it, a claim is still reproduced, with changes."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     verdict: Verdict
     found: str
+
+    @classmethod
+    def graded(cls, reproduced: bool, changed: bool, found: str) -> Outcome:
+        return cls(Verdict.REPRODUCED if reproduced else Verdict.CHANGED if changed else Verdict.FAILS, found)
+
+    @classmethod
+    def by_share(cls, against: int, cells: int, found: str) -> Outcome:
+        """The verdict that follows from the number of cells that are against a claim."""
+        return cls.graded(against == 0, against / cells < MAX_EXCEPTIONS, found)
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,9 @@ class Claim:
         if unknown := self.unknown or results.figure.unknown:
             return Outcome(Verdict.INCOMPARABLE, f"{outcome.found}. {unknown}")
         return Outcome(Verdict.FAILS, f"{outcome.found}. {self.needs}" if self.needs else outcome.found)
+
+
+question = partial(Claim, ours=True)
 
 
 @dataclass(frozen=True)

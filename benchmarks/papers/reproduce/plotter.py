@@ -15,7 +15,7 @@ from PIL import Image
 
 from benchmarks.papers.reproduce.declaration import Figure, Method, Panel, Point
 from benchmarks.papers.reproduce.experiments.map_of_europe import people, private_components
-from benchmarks.papers.reproduce.experiments.one_run import MEAN
+from benchmarks.papers.reproduce.experiments.means import MEAN
 from benchmarks.papers.reproduce.figures import named
 from benchmarks.papers.reproduce.results import Results
 

@@ -1,8 +1,8 @@
 """Errors of means (CoinPress, section 3): ‖μ̂ − μ‖₂, rows replaced, ρ-zCDP, a new table in every trial.
 
-Panel: ``d``, ``n``, ``rho``, ``radius`` in units of √d, ``law`` of the rows and ``center`` of each coordinate;
-``varies`` names the one that x is. Method: ``estimator`` of the library with ``options``, ``released`` for the step of
-the released program, or ``knows``.
+Panel: ``d``, ``n``, ``rho``, ``radius`` in units of √d, ``law`` of the rows and ``center`` of each coordinate; ``varies`` names
+the one that x is; or ``steps``, of one run of which every ball is shown. Method: ``estimator`` of the library with ``options``,
+``released`` for the step of the released program, or ``knows``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,37 @@ LAWS: Mapping[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
 """All of unit covariance: the laws that the section names, and the independent coordinates of the released program."""
 
 
+MEAN = (5.0, -3.0)
+"""Of the rows of one run."""
+
+
+def one_run(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
+    """Centre and radius of every ball of CoinPress in two dimensions (Figure 1), with ``steps`` from the first of ``radius``.
+
+    Metrics of ball i: ``radius i``, ``distance i`` of the mean from the centre, and the centre, ``first i`` and ``second i``; the
+    last distance is that of the estimate.
+    """
+    settings, mean = point.settings, np.array(MEAN)
+    table = mean + point.rng("table").normal(size=(int(point.x), 2))
+    for method in methods:
+        released = dpm.release_mean(
+            table, dpm.Schema.unbounded(2), rho=settings["rho"], neighbors="replace_one", mechanism="coinpress",
+            radius=settings["radius"], scale=1.0, steps=settings["steps"], insecure_seed=point.seed(method.label), threads=1,
+            **method.settings.get("options", {}),
+        )  # fmt: skip
+        for number, step in enumerate(released.diagnostics["steps"], start=1):
+            center = np.array(step["center"])
+            yield method.label, f"radius {number}", float(step["mean_radius"])
+            yield method.label, f"distance {number}", float(np.linalg.norm(center - mean))
+            yield method.label, f"first {number}", float(center[0])
+            yield method.label, f"second {number}", float(center[1])
+        yield method.label, "error", float(np.linalg.norm(released.mean - mean))
+
+
 def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str, float]]:
+    if "steps" in point.settings:
+        yield from one_run(point, methods)
+        return
     known: dict[str, Any] = {"law": "normal", "center": 0.0, "radius": 10.0, "rho": 0.5} | dict(point.settings)
     known[known["varies"]] = point.x
     n, d, rho = int(known["n"]), int(known["d"]), float(known["rho"])

@@ -9,19 +9,10 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.papers.reproduce.claims import (
-    by_share,
-    digits,
-    factor,
-    furthest,
-    graded,
-    never_above,
-    question,
-    unmeasured,
-)
-from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
+from benchmarks.papers.reproduce.claims import digits, factor, furthest, never_above
+from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict, question
 from benchmarks.papers.reproduce.experiments.ridge import ALPHAS, metric
-from benchmarks.papers.reproduce.results import Results
+from benchmarks.papers.reproduce.results import Results, unmeasured
 
 EPSILONS = (0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 QUICK = (0.01, 0.1, 0.5, 1.0, 4.0)
@@ -108,7 +99,7 @@ def splits_differ_little(results: Results) -> Outcome:
     apart = furthest(ratios.values())
     panel, x = max(ratios, key=lambda cell: furthest([ratios[cell]]))
     words = f"AD / IT-U {factor(ratios.values())}; furthest apart at {panel}, ε = {x:g}"
-    return graded(apart <= 1.15, apart <= 1.5, words)
+    return Outcome.graded(apart <= 1.15, apart <= 1.5, words)
 
 
 def beaten_by_gaussian_noise(results: Results) -> Outcome:
@@ -124,7 +115,7 @@ def beaten_by_gaussian_noise(results: Results) -> Outcome:
             against, cells = sum(ratio > 1.0 for ratio in ratios), len(ratios)
     needed = noise_that_the_claim_needs(results, tuple(method.label for method in PUBLISHED_GAUSSIAN))
     words = f"for the claim to hold the error of G as published would have to be {digits(needed)} times what it is"
-    return by_share(against, cells, f"{'; '.join(found)}; {words}")
+    return Outcome.by_share(against, cells, f"{'; '.join(found)}; {words}")
 
 
 # Amin et al., Figure 1(a): pure mechanisms on Wine, Airfoil and Adult.
@@ -149,7 +140,7 @@ def gap_is_widest_on_adult(results: Results) -> Outcome:
     if not comparable:
         why = "on Adult at none: where both errors pass that of a matrix that knows the trace alone, their ratio says nothing"
         return Outcome(Verdict.INCOMPARABLE, f"{words}{'; '.join(found)}; {why}")
-    return by_share(comparable - widest, comparable, words + "; ".join(found))
+    return Outcome.by_share(comparable - widest, comparable, words + "; ".join(found))
 
 
 FIGURE_1A = second_moments(
@@ -226,7 +217,7 @@ def gap_grows_with_d_and_shrinks_with_n(results: Results) -> Outcome:
         f"where AD has less error than (tr G/d)·I, KT / AD grows with d in {sum(grows)} of {len(grows)} pairs of cells"
     )
     words = f"{found}, shrinks with n in {sum(shrinks)} of {len(shrinks)}; largest {digits(max(gaps.values()))}"
-    return by_share(len(compared) - sum(compared), len(compared), words)
+    return Outcome.by_share(len(compared) - sum(compared), len(compared), words)
 
 
 FIGURE_2A = second_moments(
@@ -252,7 +243,7 @@ def loses_ground_with_n(results: Results) -> Outcome:
     gains = {(d, n): mean_gap(results, "AD", "G-10", f"d = {d}, n = {n:,}") for d in (10, 100) for n in SIZES}
     falls = sum(gains[d, n] > gains[d, m] for d in (10, 100) for n, m in itertools.pairwise(SIZES))
     found = "; ".join(f"d = {d}: " + ", ".join(digits(gains[d, n]) for n in SIZES) for d in (10, 100))
-    return graded(falls == 4, falls == 3, f"G-10 / AD, mean over ε, by n: {found}")
+    return Outcome.graded(falls == 4, falls == 3, f"G-10 / AD, mean over ε, by n: {found}")
 
 
 def gains_with_d_at_small_epsilon(results: Results) -> Outcome:
@@ -335,7 +326,7 @@ def best_are_alike(results: Results) -> Outcome:
         found.append(f"AD / {other} {factor(ratios)}")
         if other == PUBLISHED_FIRST[0]:
             apart = furthest(ratios)
-    return graded(apart <= 1.5, apart <= 3.0, f"losses, each at its best α: {'; '.join(found)}")
+    return Outcome.graded(apart <= 1.5, apart <= 3.0, f"losses, each at its best α: {'; '.join(found)}")
 
 
 def spread_over_alphas(results: Results, method: str, cell: tuple[str, float]) -> float:
@@ -352,7 +343,7 @@ def ad_is_the_steadier(results: Results) -> Outcome:
     against = sum(ours > theirs for ours, theirs in zip(spreads["AD"], spreads[PUBLISHED_FIRST[0]], strict=True))
     found = "; ".join(f"{method} {factor(values)}" for method, values in spreads.items())
     words = f"largest / least loss over α: {found}; AD is the less steady in {against} of {len(asked)} cells"
-    return by_share(against, len(asked), words)
+    return Outcome.by_share(against, len(asked), words)
 
 
 def ad_beats_p(results: Results) -> Outcome:
@@ -372,7 +363,7 @@ def ad_beats_p(results: Results) -> Outcome:
             f"AD / {other}: each at its best α {factor(best)}, above 1.05 in {worse} of {len(best)} cells; at the "
             f"same α {factor(each)}"
         )
-    return by_share(against, asked, "; ".join(found))
+    return Outcome.by_share(against, asked, "; ".join(found))
 
 
 def better_than_nothing(results: Results) -> Outcome:
@@ -384,7 +375,7 @@ def better_than_nothing(results: Results) -> Outcome:
     useful = sum(ratio < 0.95 for ratio in ratios["AD"])
     found = "; ".join(f"{method} {factor(values)}" for method, values in ratios.items())
     words = f"least loss over α / loss of w = 0: {found}; AD is below 0.95 in {useful} of {len(ratios['AD'])} cells"
-    return graded(useful == len(ratios["AD"]), useful >= len(ratios["AD"]) / 2, words)
+    return Outcome.graded(useful == len(ratios["AD"]), useful >= len(ratios["AD"]) / 2, words)
 
 
 USEFUL = question("are the regressions better than w = 0?", better_than_nothing)
@@ -417,7 +408,7 @@ def alpha_100_is_best_for_ad(results: Results) -> Outcome:
     }
     fixed = len(set(found["AD"])) == 1
     words = "; ".join(f"{method}: {', '.join(alphas)}" for method, alphas in found.items())
-    return graded(fixed and found["AD"][0] == "100", len(set(found["AD"])) <= 2, f"best α by ε, {words}")
+    return Outcome.graded(fixed and found["AD"][0] == "100", len(set(found["AD"])) <= 2, f"best α by ε, {words}")
 
 
 FIGURE_3 = regressions_by_alpha(

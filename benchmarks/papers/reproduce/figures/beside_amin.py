@@ -10,24 +10,20 @@ from itertools import combinations
 from statistics import median
 
 from benchmarks.papers.reproduce.claims import (
-    by_share,
     digits,
     factor,
     furthest,
-    graded,
     listed,
     never_above,
-    question,
     slope,
     slopes_near,
     together,
-    unmeasured,
 )
-from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
+from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict, question
 from benchmarks.papers.reproduce.experiments.second_moments import SIDES
 from benchmarks.papers.reproduce.experiments.tables import NORMALIZATIONS, SCALINGS, SYNTHETIC
 from benchmarks.papers.reproduce.figures import amin
-from benchmarks.papers.reproduce.results import Results
+from benchmarks.papers.reproduce.results import Results, unmeasured
 
 beside_moments = partial(Figure, experiment="second_moments", error="‖Ĝ − G‖_F / n")
 DEPTH = 23
@@ -75,7 +71,7 @@ def printed_errs_less(results: Results) -> Outcome:
         f"{panel.title} {', '.join(digits(ratio) for (title, _), ratio in cells.items() if title == panel.title)}"
         for panel in results.panels
     )
-    return graded(above == len(cells), above > len(cells) / 2, f"AD / AD as printed, by ε from 1 on: {found}")
+    return Outcome.graded(above == len(cells), above > len(cells) / 2, f"AD / AD as printed, by ε from 1 on: {found}")
 
 
 def printed_changes_little(results: Results) -> Outcome:
@@ -84,7 +80,7 @@ def printed_changes_little(results: Results) -> Outcome:
     if not ratios:
         return unmeasured(PRINTED)
     apart = furthest(ratios)
-    return graded(apart <= 1.1, apart <= 1.25, f"AD / AD as printed, up to ε = 0.1: {factor(ratios)}")
+    return Outcome.graded(apart <= 1.1, apart <= 1.25, f"AD / AD as printed, up to ε = 0.1: {factor(ratios)}")
 
 
 def tight_does_not_reach_it(results: Results) -> Outcome:
@@ -98,7 +94,7 @@ def tight_does_not_reach_it(results: Results) -> Outcome:
         cells += len(ratios)
         reached += sum(ratio < 1.0 / 1.05 for ratio in ratios)
         found.append(f"{method} / {PRINTED} {factor(ratios)}")
-    return by_share(reached, cells, f"where the printed law is ahead of AD by over 5 %: {'; '.join(found)}")
+    return Outcome.by_share(reached, cells, f"where the printed law is ahead of AD by over 5 %: {'; '.join(found)}")
 
 
 def laplace_is_overtaken_by_the_misprint(results: Results) -> Outcome:
@@ -122,7 +118,7 @@ def knows_more_than_the_trace(results: Results) -> Outcome:
         below, cells = below + len(useful), cells + len(ratios)
         found.append(f"{panel.title} from ε = {min(useful):g} on" if useful else f"{panel.title} at no ε")
     words = f"AD, tight, has less error than (tr G/d)·I in {below} of {cells} cells: {', '.join(found)}"
-    return by_share(cells - below, cells, words)
+    return Outcome.by_share(cells - below, cells, words)
 
 
 CALIBRATIONS = beside_moments(
@@ -211,7 +207,7 @@ def only_rows_differ(results: Results) -> Outcome:
     turned = reversals(results, COMPLETE, "Adult")
     most = furthest(ratios)
     words = f"errors with 45,222 complete rows and the target / with all 48,842 {factor(ratios)}"
-    return graded(most <= 1.1 and not turned, most <= 1.25, f"{words}; {len(turned)} orders turned round")
+    return Outcome.graded(most <= 1.1 and not turned, most <= 1.25, f"{words}; {len(turned)} orders turned round")
 
 
 def targets_change_no_order(results: Results) -> Outcome:
@@ -222,7 +218,7 @@ def targets_change_no_order(results: Results) -> Outcome:
         turned += [f"{form}: {pair}" for pair in reversals(results, form, other)]
         pairs += (len(amin.EPSILONS) - 1) * len(COMPARED) * (len(COMPARED) - 1) // 2
     words = f"errors, from ε = 0.1 on: {'; '.join(found)}; turned round: {', '.join(turned) or 'nothing'}"
-    return by_share(len(turned), pairs, words)
+    return Outcome.by_share(len(turned), pairs, words)
 
 
 def encoding_matters(results: Results) -> Outcome:
@@ -232,7 +228,7 @@ def encoding_matters(results: Results) -> Outcome:
     apart = furthest(encoded)
     words = f"error of AD in the replication's form / with all levels standardised {factor(encoded)}"
     words += f"; with other rows at most {digits(rows)} times as large or as small"
-    return graded(apart > 1.5 > rows, apart > rows, words)
+    return Outcome.graded(apart > 1.5 > rows, apart > rows, words)
 
 
 def split_matters_where_a_direction_stands_out(results: Results) -> Outcome:
@@ -241,7 +237,7 @@ def split_matters_where_a_direction_stands_out(results: Results) -> Outcome:
     others = [ratio for title, ratio in least.items() if title != REPLICATION]
     mine = least[REPLICATION]
     words = "least AD / IT-U: " + ", ".join(f"{title} {digits(ratio)}" for title, ratio in least.items())
-    return graded(mine < 0.75 < min(others), mine < min(others), words)
+    return Outcome.graded(mine < 0.75 < min(others), mine < min(others), words)
 
 
 FORMS = beside_moments(
@@ -301,7 +297,7 @@ def beaten(part: int, *labels: str) -> Callable[[Results], Outcome]:
         )
         ratios = [ratio for known in cells.values() for ratio in known]
         words = f"AD has more error in: {found} cells; AD / G {factor(ratios)}"
-        return by_share(sum(ratio > 1.0 for ratio in ratios), len(ratios), words)
+        return Outcome.by_share(sum(ratio > 1.0 for ratio in ratios), len(ratios), words)
 
     return judge
 
@@ -383,7 +379,7 @@ MANY = ROWS[3]
 def gap_closes(results: Results) -> Outcome:
     found = results.by_panel("KT", "AD")
     closes = [ratios[-1] < ratios[0] or ratios[-1] < max(ratios) - 0.1 for ratios in found.values()]
-    return graded(all(closes), any(closes), f"KT / AD by n: {listed(found)}")
+    return Outcome.graded(all(closes), any(closes), f"KT / AD by n: {listed(found)}")
 
 
 RATES = beside_moments(
@@ -441,7 +437,7 @@ def no_faster_than_guaranteed(results: Results) -> Outcome:
         return unmeasured("AD at two d")
     most = max(slopes)
     words = f"slope of log error of AD on log d, where it has less error than (tr G/d)·I: {'; '.join(found)}"
-    return graded(most <= 1.5, most <= 1.65, words)
+    return Outcome.graded(most <= 1.5, most <= 1.65, words)
 
 
 def gap_grows(results: Results) -> Outcome:
@@ -456,7 +452,7 @@ def gap_grows(results: Results) -> Outcome:
         found.append(
             f"{panel.title}: {', '.join(map(digits, ratios.values()))}, the last of them that is not lost {digits(kept[-1])}"
         )
-    return graded(grows == len(found), grows, f"KT / AD by d: {'; '.join(found)}")
+    return Outcome.graded(grows == len(found), grows, f"KT / AD by d: {'; '.join(found)}")
 
 
 def gains_on_gaussian_noise(results: Results) -> Outcome:
@@ -466,7 +462,7 @@ def gains_on_gaussian_noise(results: Results) -> Outcome:
     last = max(results.points[panel, "AD", "error"])
     lost, grows = amin.lost(results, panel, last), ratios[-1] > ratios[0]
     words = f"{GAUSSIAN.label} / AD at {panel} by d: {', '.join(map(digits, ratios))}"
-    return graded(grows and not lost, grows, f"{words}; at d = {last:g} AD is {'lost' if lost else 'not lost'}")
+    return Outcome.graded(grows and not lost, grows, f"{words}; at d = {last:g} AD is {'lost' if lost else 'not lost'}")
 
 
 OVER_D = beside_moments(
@@ -545,7 +541,7 @@ def takes_the_better(rule: Method) -> Callable[[Results], Outcome]:
             return unmeasured(rule.label)
         wrong = sum(ratio > NEAR for ratio in lost)
         words = f"takes the better of its two in {len(lost) - wrong} of {len(lost)} cells"
-        return by_share(wrong, len(lost), f"{words}, at most {digits(max(lost))} times its error otherwise")
+        return Outcome.by_share(wrong, len(lost), f"{words}, at most {digits(max(lost))} times its error otherwise")
 
     return judge
 
@@ -559,7 +555,7 @@ def errs_on_one_side(results: Results) -> Outcome:
     ]
     eigenvectors, gaussian = (sum(each[side] for each in wrong) for side in (0, 1))
     words = f"with either guess: Gaussian noise taken wrongly {gaussian} times, eigenvectors {eigenvectors} times"
-    return graded(gaussian and not eigenvectors, gaussian > 9 * eigenvectors, words)
+    return Outcome.graded(gaussian and not eigenvectors, gaussian > 9 * eigenvectors, words)
 
 
 def gains_little(results: Results) -> Outcome:
@@ -567,7 +563,7 @@ def gains_little(results: Results) -> Outcome:
     ratios = [min(cell[EIGENVECTORS.label], cell[GAUSSIAN_SIDE.label]) / cell["dpmoments"] for cell in errors(results)]
     against = sum(ratio < 1.0 / 1.05 for ratio in ratios)
     spread = f"{digits(min(ratios))} at least, {digits(median(ratios))} in the middle, {digits(max(ratios))} at most"
-    return by_share(against, len(ratios), f"error of the better of the two / of dpmoments: {spread}")
+    return Outcome.by_share(against, len(ratios), f"error of the better of the two / of dpmoments: {spread}")
 
 
 REGIMES = beside_moments(

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from benchmarks.papers.reproduce.claims import (
-    by_share,
-    digits,
-    factor,
-    graded,
-    listed,
-    never_above,
-    question,
-    unmeasured,
-)
-from benchmarks.papers.reproduce.declaration import Figure, Instead, Method, Outcome, Panel
+from benchmarks.papers.reproduce.claims import digits, factor, listed, never_above
+from benchmarks.papers.reproduce.declaration import Figure, Instead, Method, Outcome, Panel, question
 from benchmarks.papers.reproduce.figures import sheffet
-from benchmarks.papers.reproduce.results import Results
+from benchmarks.papers.reproduce.results import Results, unmeasured
 from benchmarks.papers.sheffet import techniques
 
 CLIPPED = sheffet.both("Analyze Gauss, clipped", "tab:orange", {"technique": techniques.GAUSS})
@@ -55,7 +46,7 @@ def level_at_the_end(results: Results, which: int) -> Outcome:
     most = max(found.values())
     words = ", ".join(f"{title}: {digits(ratio)}" for title, ratio in found.items())
     words = f"largest / least error among the repairs, and none, at the largest n: {words}"
-    return graded(most <= 1.25, most <= 1.5, words)
+    return Outcome.graded(most <= 1.25, most <= 1.5, words)
 
 
 def never_out_of_scale(results: Results) -> Outcome:
@@ -71,7 +62,7 @@ def never_out_of_scale(results: Results) -> Outcome:
     }
     calm = max(most[method[which].label] for method in CALM for which in (0, 1))
     words = "largest median error: " + ", ".join(f"{label} {digits(value)}" for label, value in most.items())
-    return graded(calm <= 1.1, calm <= 1.5, words)
+    return Outcome.graded(calm <= 1.1, calm <= 1.5, words)
 
 
 def gap_closes(results: Results) -> Outcome:
@@ -82,7 +73,7 @@ def gap_closes(results: Results) -> Outcome:
     )
     closes = max(exact) < min(paper)
     words = f"error / Analyze Gauss's at the largest n, paper → exact: {factor(paper)} → {factor(exact)}"
-    return graded(max(exact) < 1.25 < min(paper), closes, words)
+    return Outcome.graded(max(exact) < 1.25 < min(paper), closes, words)
 
 
 def inverse_is_no_rival(results: Results, which: int) -> Outcome:
@@ -90,7 +81,7 @@ def inverse_is_no_rival(results: Results, which: int) -> Outcome:
     labels = INVERSE[which].label, sheffet.ANALYZE_GAUSS[which].label
     ratios = results.by_panel(*labels)
     ends = [found[-1] for found in ratios.values()]
-    return graded(min(ends) > 2.0, max(ends) > 2.0, f"error / Analyze Gauss's by n: {listed(ratios)}")
+    return Outcome.graded(min(ends) > 2.0, max(ends) > 2.0, f"error / Analyze Gauss's by n: {listed(ratios)}")
 
 
 REPAIRS_OF_NOISE = Figure(
@@ -169,7 +160,7 @@ def rises_with_n(results: Results, which: int) -> Outcome:
         found.append(f"{label} at most {digits(most[0])} times the error at the n before ({most[1]})")
     if not asked:
         return unmeasured("ten features at two n")
-    return graded(rising == asked, rising, f"{'; '.join(found)}; in {rising} of {asked} curves")
+    return Outcome.graded(rising == asked, rising, f"{'; '.join(found)}; in {rising} of {asked} curves")
 
 
 def no_repair_is_best_for_both(results: Results, which: int) -> Outcome:
@@ -187,7 +178,7 @@ def no_repair_is_best_for_both(results: Results, which: int) -> Outcome:
     least = min(max(worst[label, TEN], worst[label, FIVE]) for label in labels)
     found = "; ".join(f"{label} {digits(worst[label, TEN])} and {digits(worst[label, FIVE])}" for label in labels)
     words = f"error / that of the best repair, at most, on ten and on five features: {found}"
-    return graded(least > 1.5, least > 1.2, words)
+    return Outcome.graded(least > 1.5, least > 1.2, words)
 
 
 def default_against_scaled(results: Results) -> Outcome:
@@ -195,7 +186,7 @@ def default_against_scaled(results: Results) -> Outcome:
     scaled = sheffet.SCALED_GAUSS[1].label
     ratios = results.by_panel("dpmoments", scaled, OF_TEN)
     most = max(map(max, ratios.values()))
-    return graded(most <= 1.25, most <= 1.5, f"dpmoments / {scaled} by n: {listed(ratios)}")
+    return Outcome.graded(most <= 1.25, most <= 1.5, f"dpmoments / {scaled} by n: {listed(ratios)}")
 
 
 COLLINEAR = Figure(
@@ -285,7 +276,7 @@ def worse_than_the_best(results: Results, which: int) -> Outcome:
     ratios = sheffet.over_the_best(results, label, [rival[which] for rival in sheffet.RIVALS])
     against = sum(ratio <= 1.0 + sheffet.LEVEL for ratio in ratios)
     words = f"{label} / best of Algorithms 2, 5 and 3 less its mean {factor(ratios)}"
-    return by_share(against, len(ratios), f"{words}; not worse in {against} of {len(ratios)} cells")
+    return Outcome.by_share(against, len(ratios), f"{words}; not worse in {against} of {len(ratios)} cells")
 
 
 LEAST_C = Figure(

@@ -12,18 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.papers.reproduce.claims import (
-    digits,
-    factor,
-    furthest,
-    graded,
-    never_above,
-    question,
-    spread_of,
-    together,
-    within_factor,
-)
-from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict
+from benchmarks.papers.reproduce.claims import digits, factor, furthest, never_above, spread_of, together, within_factor
+from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel, Verdict, question
 from benchmarks.papers.reproduce.experiments.means import LAWS
 from benchmarks.papers.reproduce.results import Results
 
@@ -106,7 +96,7 @@ def agrees_with_published(curves: Mapping[str, str]) -> Callable[[Results], Outc
         if not ratios:
             return None
         middle, most = float(np.median([furthest([ratio]) for ratio in ratios])), furthest(ratios)
-        return graded(
+        return Outcome.graded(
             middle < 1.05,
             middle < 1.2,
             f"{len(ratios)} published points: ours over theirs is off by {100 * (middle - 1):.1f} % in the median, by "
@@ -137,14 +127,14 @@ def balls_shrink_about_the_mean(results: Results) -> Outcome:
             f"the runs or more; "
                      f"median error {digits(error)}")  # fmt: skip
     good = all(shrinking) and min(inside) >= 0.9
-    return graded(good, all(shrinking), "; ".join(found))
+    return Outcome.graded(good, all(shrinking), "; ".join(found))
 
 
 FIGURE_1 = hundred(
     name="coinpress-1",
     number="1",
     title="One run of the mean estimator, t = 3",
-    experiment="one_run",
+    experiment="means",
     drawing="balls",
     axis="first coordinate",
     error="second coordinate",
@@ -180,7 +170,7 @@ def cost_of_privacy(results: Results) -> Outcome:
     first, last = costs["released, t = 2"]
     good = abs(first - 0.27) < 0.05 and abs(last - 0.02) < 0.02
     found = "; ".join(f"{method} {100 * early:.0f} % and {100 * late:.1f} %" for method, (early, late) in costs.items())
-    return graded(good, first < 0.4 and last < 0.06, found)
+    return Outcome.graded(good, first < 0.4 and last < 0.06, found)
 
 
 def many_steps_do_not_know_the_radius(results: Results) -> Outcome:
@@ -376,7 +366,7 @@ def hardly_grows_with_spread(results: Results) -> Outcome:
     }
     words = "; ".join(f"{method} ×{digits(grown)} (K^{power:.2f})" for method, (grown, power) in found.items())
     power = found["released, t = 5"][1]
-    return graded(power < 0.15, found["dpmoments"][1] < 0.15, f"from the least K to the largest: {words}")
+    return Outcome.graded(power < 0.15, found["dpmoments"][1] < 0.15, f"from the least K to the largest: {words}")
 
 
 FIGURE_6 = hundred_covariances(
@@ -437,7 +427,7 @@ def performs_well(results: Results) -> Outcome:
         found.append((ratios[-1][1], f"{method} / non-private {words}"))
     against_one = list(results.over("released, t = 3", "released, t = 1", ISOTROPIC_OVER_RHO).values())
     words = f"{'; '.join(words for _, words in found)}; released, t = 3 / t = 1 {factor(against_one)}"
-    return graded(found[0][0] < 1.5 and max(against_one) < 1.0, found[0][0] < 2.0, words)
+    return Outcome.graded(found[0][0] < 1.5 and max(against_one) < 1.0, found[0][0] < 2.0, words)
 
 
 FIGURE_7 = hundred_covariances(
@@ -486,7 +476,7 @@ def several_steps_find_the_map(results: Results) -> Outcome:
             found.append(f"{method}, t = {t:g}: {words}{paper}")
     one, many = middle["released", 1.0], middle["released", 5.0]
     good = many[0] > 0.9 and many[1] > 0.85 and one[1] < 0.6
-    return graded(good, many[1] > one[1], "; ".join(found))
+    return Outcome.graded(good, many[1] > one[1], "; ".join(found))
 
 
 def default_finds_it_with_less(results: Results) -> Outcome:
@@ -496,7 +486,7 @@ def default_finds_it_with_less(results: Results) -> Outcome:
     }
     words = "; ".join(f"{panel}: {' and '.join(f'{value:.3f}' for value in values)}" for panel, values in found.items())
     good = min(found[ONE]) > 0.95
-    return graded(good, min(found[ONE]) > 0.9, words)
+    return Outcome.graded(good, min(found[ONE]) > 0.9, words)
 
 
 FIGURE_8 = hundred(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.papers.reproduce.claims import by_share, digits, factor, graded, never_above
+from benchmarks.papers.reproduce.claims import digits, factor, never_above
 from benchmarks.papers.reproduce.declaration import Claim, Figure, Instead, Method, Outcome, Panel
 from benchmarks.papers.reproduce.figures import amin
 from benchmarks.papers.reproduce.results import Results
@@ -45,7 +45,7 @@ def beats_gaussian(results: Results) -> Outcome:
         against[other] = sum(ratio >= 1.0 for ratio in cells), len(cells)
         less = len(cells) - against[other][0]
         found.append(f"{other}: less error in {less} of {len(cells)} cells with ε ≤ {SMALL:g}, ratio {factor(cells)}")
-    return by_share(*against["G, its scale"], "; ".join(found))
+    return Outcome.by_share(*against["G, its scale"], "; ".join(found))
 
 
 def says_something(results: Results) -> Outcome:
@@ -53,7 +53,7 @@ def says_something(results: Results) -> Outcome:
     below = [x for x, ratio in cells.items() if ratio < 1.0]
     least = f"from ε = {min(below):g} on" if below else "nowhere"
     words = f"below the error of (tr G/d)·I {least}; at ε = {max(cells):g} {digits(cells[max(cells)])} times it"
-    return graded(len(below) == len(cells), below, words)
+    return Outcome.graded(len(below) == len(cells), below, words)
 
 
 def figure(number: str, table: str, title: str, shape: str) -> Figure:

@@ -11,17 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers.reproduce.claims import (
-    by_share,
-    digits,
-    factor,
-    graded,
-    listed,
-    never_above,
-    question,
-    unmeasured,
-)
-from benchmarks.papers.reproduce.declaration import EXACT, Claim, Figure, Instead, Method, Outcome, Panel, Verdict
+from benchmarks.papers.reproduce.claims import digits, factor, listed, never_above
+from benchmarks.papers.reproduce.declaration import EXACT, Claim, Figure, Instead, Method, Outcome, Panel, question
 from benchmarks.papers.reproduce.experiments.outputs_as_features import (
     BASE_ZEROS,
     CLIPPED,
@@ -30,7 +21,7 @@ from benchmarks.papers.reproduce.experiments.outputs_as_features import (
     OTHER_ZEROS,
     SPURIOUS,
 )
-from benchmarks.papers.reproduce.results import Results
+from benchmarks.papers.reproduce.results import Results, unmeasured
 from benchmarks.papers.sheffet import techniques
 from benchmarks.papers.sheffet.techniques import BASE
 
@@ -109,7 +100,7 @@ def wins_in_the_end(results: Results, which: int) -> Outcome:
     first, then = ALGORITHM_1[which].label, ALGORITHM_2[which].label
     found = results.by_panel(first, then)
     late = [ratios[-1] > 1.05 for ratios in found.values()]
-    return graded(all(late), any(late), f"{first} / {then} by n: {listed(found)}")
+    return Outcome.graded(all(late), any(late), f"{first} / {then} by n: {listed(found)}")
 
 
 MORE_ROWS = tuple(2.0**power for power in (21, 22, 23))
@@ -170,7 +161,7 @@ def stay_large(results: Results, which: int) -> Outcome:
         all_errors += errors
         found.append(f"{method.label} {factor(errors)}")
     large = sum(error > 0.1 for error in all_errors)
-    return graded(large == len(all_errors), large, f"error at the largest n measured: {'; '.join(found)}")
+    return Outcome.graded(large == len(all_errors), large, f"error at the largest n measured: {'; '.join(found)}")
 
 
 FIGURE_3 = regressions(
@@ -216,7 +207,7 @@ def gauss_is_best_in_the_end(results: Results, which: int) -> Outcome:
         last.append(ratio)
         since = "not ahead at the largest n" if ahead is None else f"ahead from n = {ahead:,.0f} on"
         found.append(f"{panel.title}: {since}, error / best other {digits(ratio)} there")
-    return graded(max(last) < 1.0 - LEVEL, max(last) < 1.0 + LEVEL, "; ".join(found))
+    return Outcome.graded(max(last) < 1.0 - LEVEL, max(last) < 1.0 + LEVEL, "; ".join(found))
 
 
 def useless_at_first(results: Results, which: int) -> Outcome:
@@ -227,7 +218,7 @@ def useless_at_first(results: Results, which: int) -> Outcome:
         gauss.append(results.center(panel.title, ANALYZE_GAUSS[which].label, "error", x))
         rest += [results.center(panel.title, other[which].label, "error", x) for other in OTHERS]
     words = f"errors at the least n: Analyze Gauss {factor(gauss)}, the others {factor(rest)}"
-    return graded(min(gauss) > 1.0 and min(rest) > 0.5, max(gauss) > 1.0, words)
+    return Outcome.graded(min(gauss) > 1.0 and min(rest) > 0.5, max(gauss) > 1.0, words)
 
 
 def gap_closes(results: Results) -> Outcome:
@@ -244,9 +235,9 @@ def gap_closes(results: Results) -> Outcome:
         for _, x, ratio, _ in results.ratios(ALGORITHM_3_LESS[1].label, ANALYZE_GAUSS[1].label, panels=[panel.title])
         if x == max(results.points[panel.title, ANALYZE_GAUSS[1].label, "error"])
     )
-    verdict = Verdict.FAILS if least < 1.2 else Verdict.REPRODUCED
-    return Outcome(
-        verdict,
+    return Outcome.graded(
+        least >= 1.2,
+        False,
         f"error / Analyze Gauss's at the largest n, paper → exact: {'; '.join(found)} "
         f"(Algorithm 3 less its mean comes to {digits(least)} times it)",
     )
@@ -300,7 +291,7 @@ def one_output_is_enough(results: Results, which: int) -> Outcome:
     }  # fmt: skip
     hurt = [worst[title] > 2.0 for title in worst if title != "k = 0"]
     found = ", ".join(f"{title}: {digits(value)}" for title, value in worst.items())
-    return graded(all(hurt), any(hurt), f"largest median error of Analyze Gauss from n = 4,096 on: {found}")
+    return Outcome.graded(all(hurt), any(hurt), f"largest median error of Analyze Gauss from n = 4,096 on: {found}")
 
 
 RIVALS = (ALGORITHM_2, ALGORITHM_5, ALGORITHM_3_LESS)
@@ -323,7 +314,7 @@ def scaled_is_worse(results: Results, which: int) -> Outcome:
     worse = sum(ratio > 1.05 for ratio in ratios)
     share = worse / len(ratios)
     words = f"Analyze Gauss + cI / best of Algorithms 2, 5 and 3 less its mean {factor(ratios)}"
-    return graded(share > 0.9, share > 0.5, f"{words}; worse by over 5 % in {worse} of {len(ratios)} cells")
+    return Outcome.graded(share > 0.9, share > 0.5, f"{words}; worse by over 5 % in {worse} of {len(ratios)} cells")
 
 
 def best_without_other_outputs(results: Results, which: int) -> Outcome:
@@ -335,7 +326,7 @@ def best_without_other_outputs(results: Results, which: int) -> Outcome:
     }
     last = ratios[max(ratios)]
     words = f"Analyze Gauss / best of the Wishart techniques by n: {', '.join(map(digits, ratios.values()))}"
-    return graded(last < 1.0 - LEVEL, last < 1.0 + LEVEL, words)
+    return Outcome.graded(last < 1.0 - LEVEL, last < 1.0 + LEVEL, words)
 
 
 LAST = f"k = {MOST}"
@@ -355,7 +346,7 @@ def ridge_is_put_on_the_others(results: Results, which: int) -> Outcome:
     if not ratios:
         return unmeasured(f"{LAST} at large n")
     words = f"norm on the {MOST} other outputs from n = 2^16 on: {'; '.join(dict.fromkeys(found))}"
-    return graded(min(ratios) > 2.0, max(ratios) > 2.0, words)
+    return Outcome.graded(min(ratios) > 2.0, max(ratios) > 2.0, words)
 
 
 def ridge_and_not_projection(results: Results) -> Outcome:
@@ -364,7 +355,7 @@ def ridge_and_not_projection(results: Results) -> Outcome:
     last = results.at_the_end(private, free)
     found = ", ".join(f"{panel}: {digits(ratio)}" for panel, ratio in last.items())
     words = f"error of {private} / that of the projection with its r and no ridge, at the largest n: {found}"
-    return graded(min(last.values()) > 2.0, max(last.values()) > 2.0, words)
+    return Outcome.graded(min(last.values()) > 2.0, max(last.values()) > 2.0, words)
 
 
 def told_apart(results: Results, method: str, x: float) -> float:
@@ -394,7 +385,7 @@ def lasso_is_not_sparse_where_it_should_be(results: Results, which: int) -> Outc
     )
     named = f" ({', '.join(told)})" if told else ""
     least = f"; the projection that is not private comes to {digits(max(projected))} at most"
-    return by_share(len(told), cells, f"{words}{named}{least}")
+    return Outcome.by_share(len(told), cells, f"{words}{named}{least}")
 
 
 FIGURE_5 = Figure(
@@ -466,7 +457,7 @@ def steadiest(results: Results, which: int) -> Outcome:
     ranked = sorted(counts.items(), key=lambda pair: -pair[1])
     found = ", ".join(f"{label} {digits(count)}" for label, count in ranked)
     words = f"least standard deviation of the six, by number of cells: {found}"
-    return graded(of_scaled > 0.8 * cells, of_scaled == max(counts.values()), words)
+    return Outcome.graded(of_scaled > 0.8 * cells, of_scaled == max(counts.values()), words)
 
 
 SPIKE = 1.2
@@ -493,13 +484,13 @@ def spikes_are_of_clipped_rows(results: Results, which: int) -> Outcome:
                 f"it and {medians[1]} without"
             )
     if not spikes:
-        return Outcome(Verdict.FAILS, f"the spread of {label} nowhere rises with n by more than {SPIKE:g}")
+        return Outcome.graded(False, False, f"the spread of {label} nowhere rises with n by more than {SPIKE:g}")
     apart = float(np.mean(clipped)) / float(np.mean(elsewhere))
     words = (
         f"rows are clipped {digits(apart)} times as often there; in {mixed} of {len(spikes)} some draws were positive "
     )
     words = f"{len(spikes)} spikes ({'; '.join(spikes)}); {words}definite, so that they were left as they are"
-    return graded(apart > 2.0, mixed == len(spikes), words)
+    return Outcome.graded(apart > 2.0, mixed == len(spikes), words)
 
 
 FIGURE_6 = replace(
