@@ -62,7 +62,8 @@ def verdicts() -> Mapping[str, str]:
 
 def reason(item: Mapping[str, Any], known: Mapping[str, str]) -> str:
     """Why an item is not covered, and the verdicts of its claims."""
-    why = sentence(item["because"]) if "because" in item else ""
+    why = item.get("because", "")
+    why = f"{why[:1].upper()}{why[1:]}" + ("" if why.endswith(".") or not why else ".")
     if "verdicts" in item:
         each = (f"{claim.partition(':')[0]} *{known.get(claim, 'not judged')}*" for claim in item["verdicts"])
         why = f"{why} Verdicts: {', '.join(each)}.".strip()
@@ -80,11 +81,6 @@ def every_item(papers: Sequence[Mapping[str, Any]]) -> str:
             lists = [" ".join(item.get(field, ())) for field in ("where", "tests")]
             table.writerow([paper["short"], *plain, reason(item, known), *lists])
     return stream.getvalue()
-
-
-def sentence(words: str) -> str:
-    """With a capital at its beginning and a full stop at its end."""
-    return f"{words[0].upper()}{words[1:]}" + ("" if words.endswith(".") else ".")
 
 
 if __name__ == "__main__":

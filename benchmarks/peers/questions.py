@@ -259,7 +259,7 @@ def regressions(table: Table, budget: PrivacyBudget, *, others: bool) -> Iterato
         def excess(number: int, each: PrivacyBudget, rng: np.random.Generator) -> float:
             weights = fit(singles[number], each, rng)
             if weights is None:
-                weights = np.zeros(singles[number].n_coefficients)
+                weights = np.zeros(singles[number].rows.shape[1])
             return min(singles[number].excess(weights, truths[number]), CAP)
 
         def run(seed: int) -> dict[str, float]:

@@ -45,17 +45,9 @@ def level_of_a_line() -> float:
     return 1.0 - (1.0 - CONFIDENCE) / (len(audit_plan()[0]) + len(FAULTS))
 
 
-def line(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
-
-
 def heading(*words: str) -> tuple[str, str]:
     names = (*words, "exact ε", "measured ε", "worst pair, and the event on it", "runs a table", "processor seconds")
     return head(" | ".join(names), "l" * len(names))
-
-
-def budget_words(result: AuditResult) -> str:
-    return f"{result.cost}" + (f", at δ = {result.delta:g}" if str(result.cost.kind) == "zcdp" else "")
 
 
 def epsilon_words(epsilon: float | None) -> str:
@@ -65,28 +57,33 @@ def epsilon_words(epsilon: float | None) -> str:
     return "∞" if math.isinf(epsilon) else f"{epsilon:.3f}"
 
 
-def measured_cells(result: AuditResult) -> list[str]:
-    """The last cells of a line."""
-    return [
+def line(about: Sequence[str], result: AuditResult, found: Sequence[str]) -> str:
+    """Its neighbors, budget and stated ε stand between what it is about and what was found."""
+    budget = f"{result.cost}" + (f", at δ = {result.delta:g}" if str(result.cost.kind) == "zcdp" else "")
+    cells = [
+        *about,
+        f"`{result.neighbors}`",
+        budget,
+        f"{result.stated_epsilon:.3f}",
+        *found,
         epsilon_words(result.exact),
         epsilon_words(None if result.measured is None else result.measured.epsilon),
         f"{result.pair}: {result.event}" if result.lower_bound else "–",
         f"{result.draws:,}",
         f"{result.seconds:.1f}",
     ]
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def mechanism_line(result: AuditResult) -> str:
     releases = "count, mean, second moment" if result.mean else "second moment"
     at_least = f"{'**EXCEEDED** ' if result.exceeded else ''}{result.lower_bound:.3f}"
-    about = (f"`{result.mechanism}`", releases, f"`{result.neighbors}`", budget_words(result))
-    return line(*about, f"{result.stated_epsilon:.3f}", at_least, *measured_cells(result))
+    return line((f"`{result.mechanism}`", releases), result, (at_least,))
 
 
 def fault_line(fault: Fault, result: AuditResult) -> str:
     found = f"by {fault.seen_by}" if result.exceeded else "**MISSED**"
-    about = (fault.words, f"`{result.neighbors}`", budget_words(result), f"{result.stated_epsilon:.3f}")
-    return line(*about, epsilon_words(fault.actual), found, f"{result.lower_bound:.3f}", *measured_cells(result))
+    return line((fault.words,), result, (epsilon_words(fault.actual), found, f"{result.lower_bound:.3f}"))
 
 
 def summary(results: Sequence[AuditResult], faults: Sequence[AuditResult], seconds: float) -> str:

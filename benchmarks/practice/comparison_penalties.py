@@ -38,9 +38,7 @@ def chain(strength: float, seed: int) -> FloatArray:
 def graphs() -> list[str]:
     """Shares of the true edges that are found, and of the found edges that are false, a factor a column."""
     truth = {(f"x{one}", f"x{other}") for one, other in pairwise(range(SIZE))}
-    lines = [
-        *head(f"graph | {' | '.join(f'{factor:g} ×' for factor in PENALTIES)}", "l" + "l" * len(PENALTIES)),
-    ]
+    lines = [*head(f"graph | {' | '.join(f'{factor:g} ×' for factor in PENALTIES)}", "l" + "l" * len(PENALTIES))]
     for epsilon, strength in GRAPHS:
         found = {factor: np.zeros(2) for factor in PENALTIES}
         for seed in range(SEEDS):
@@ -61,9 +59,7 @@ def graphs() -> list[str]:
 
 def discriminants() -> list[str]:
     """Shares of rows of the table itself that are told apart rightly, a factor a column."""
-    lines = [
-        *head(f"table | {' | '.join(f'{factor:g} ×' for factor in SHRINKAGES)}", "l" + "l" * len(SHRINKAGES)),
-    ]
+    lines = [*head(f"table | {' | '.join(f'{factor:g} ×' for factor in SHRINKAGES)}", "l" + "l" * len(SHRINKAGES))]
     wine, adult = dpm.datasets.wine(cultivar=True), dpm.datasets.adult()
     people = adult.frame.drop_null()
     settings = [

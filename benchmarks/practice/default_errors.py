@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.stats import gmean
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head
@@ -198,10 +199,6 @@ def gains(before: pd.DataFrame, after: pd.DataFrame, error: str) -> pd.DataFrame
     return found.assign(gain=found["before"] / found["after"]).reset_index()
 
 
-def geometric_mean(values: pd.Series) -> float:
-    return float(np.exp(np.log(values).mean()))
-
-
 def report(before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
     """Averages with the worst cells of each, and every cell below what is asked."""
     low = []
@@ -211,8 +208,7 @@ def report(before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
         found = found[found["kind"] == kind] if kind else found
         if len(found):
             worst = "; ".join(f"{in_words(one)} {one.gain:.2f}" for one in found.nsmallest(3, "gain").itertuples())
-            average = geometric_mean(found["gain"])
-            yield f"| {error} | {kind or 'all'} | {len(found)} | {average:.2f} | {asked:g} | {worst} |"
+            yield f"| {error} | {kind or 'all'} | {len(found)} | {gmean(found['gain']):.2f} | {asked:g} | {worst} |"
             low += [(error, one) for one in found[found["gain"] < least].itertuples()]
     yield ""
     for error, one in low:
@@ -225,7 +221,7 @@ def report(before: pd.DataFrame, after: pd.DataFrame) -> Iterator[str]:
         words = ", ".join(f"{kind} {one['mean']:.3f} (least {one['min']:.3f})" for kind, one in held.iterrows())
         yield f"- own correlations within the privacy part, n ≥ 4,000, {label}: {words}"
     of_means = (after["release_mean"] / after["box"]).dropna()
-    yield f"- release_mean over ideal K-norm noise on the box, tables without levels: {geometric_mean(of_means):.2f}"
+    yield f"- release_mean over ideal K-norm noise on the box, tables without levels: {gmean(of_means):.2f}"
 
 
 def in_words(cell: Any) -> str:

@@ -116,10 +116,6 @@ class SingleRegression:
     def n_rows(self) -> int:
         return len(self.rows)
 
-    @property
-    def n_coefficients(self) -> int:
-        return self.rows.shape[1]
-
     def moments(self) -> tuple[FloatArray, FloatArray]:
         return self.rows.T @ self.rows, self.rows.T @ self.target
 
