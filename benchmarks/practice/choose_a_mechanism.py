@@ -119,9 +119,7 @@ SETS_OF_QUESTIONS: dict[str, dict[str, Any]] = {
 
 def table_of_questions() -> list[str]:
     """One line for each question of each set and each budget: the errors of the ways, and the best."""
-    lines = [
-        *head("asked | question | budget | one release | own release | its share of the budget | best", "lllrrrl"),
-    ]
+    lines = [*head("asked | question | budget | one release | own release | its share of the budget | best", "lllrrrl")]
     for budget, options in (("ε = 1", {"epsilon": 1.0}), ("ρ = 0.1", {"rho": 0.1})):
         forecast = dpm.forecast(QUESTIONS, n_rows=50_000, **options)
         for asked, questions in SETS_OF_QUESTIONS.items():

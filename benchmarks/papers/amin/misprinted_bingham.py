@@ -216,9 +216,7 @@ def tied_loss(epsilon: float, d: int, m: float, *, printed: bool) -> float:
 
 
 def loss_table() -> list[str]:
-    rows = [
-        *head("d | ε | swapped, m = 50 | swapped, m → ∞ | tied, m = 50 | tied, right law", "llllll"),
-    ]
+    rows = [*head("d | ε | swapped, m = 50 | swapped, m → ∞ | tied, m = 50 | tied, right law", "llllll")]
     for d in DIMENSIONS:
         for epsilon in EPSILONS:
             losses = [

@@ -9,13 +9,11 @@ coefficients), from the same release; ``epsilon``; x is n, which is public. A ne
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from benchmarks.papers.reproduce.declaration import Method, Point
-from benchmarks.papers.reproduce.experiments.regressions import ADD_REMOVE, by_label
-from benchmarks.papers.sheffet.techniques import Technique, multiple_regressions
+from benchmarks.papers.reproduce.experiments.regressions import ADD_REMOVE, with_its_plan
+from benchmarks.papers.sheffet.techniques import multiple_regressions
 from benchmarks.papers.summed_once import summed_once
-from dpmoments.mechanisms.base import Plan
 from dpmoments.privacy.filter import PrivacyFilter
 from dpmoments.privacy.sampling import insecure_generator
 
@@ -32,15 +30,9 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
         if settings.get("knows") == "covariance":
             estimate = TABLES.covariance
         else:
-            technique, plan = with_its_plan(settings["technique"], settings["calibration"], n, epsilon)
+            technique, plan = with_its_plan(settings["technique"], settings["calibration"], TABLES.name, n, epsilon)
             generator = insecure_generator(point.seed("noise", settings, of=("epsilon",)))
             noisy = plan.run(rows, PrivacyFilter(plan, generator))
             estimate = technique.repair(noisy.gram, plan)
         (error,) = asked.errors([estimate], rows.gram)
         yield method.label, "error", error
-
-
-@lru_cache(maxsize=1024)
-def with_its_plan(label: str, calibration: str, n: int, epsilon: float) -> tuple[Technique, Plan]:
-    technique = by_label()[label, calibration]
-    return technique, technique.plan(TABLES, n, epsilon, ADD_REMOVE)

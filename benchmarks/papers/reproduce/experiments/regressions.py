@@ -19,6 +19,7 @@ from benchmarks.papers.sheffet.techniques import (
     JL_ADAPTIVE,
     Experiment,
     Technique,
+    multiple_regressions,
     one_output,
     outputs_as_features,
     planned,
@@ -94,7 +95,7 @@ def algorithm_2(
 @cache
 def models() -> Mapping[str, Experiment]:
     """By name: plans are made for the columns, which all numbers of other outputs share."""
-    known = [one_output(), *(outputs_as_features(others) for others in range(10))]
+    known = [one_output(), *map(outputs_as_features, range(10)), multiple_regressions(predictions=True)]
     return {model.name: model for model in known}
 
 
@@ -103,7 +104,7 @@ def by_label() -> Mapping[tuple[str, str], Technique]:
     return {(technique.label, technique.calibration): technique for technique in techniques()}
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
 def with_its_plan(label: str, calibration: str, model: str, n: int, epsilon: float) -> tuple[Technique, Plan]:
     technique = by_label()[label, calibration]
     return technique, technique.plan(models()[model], n, epsilon, ADD_REMOVE)

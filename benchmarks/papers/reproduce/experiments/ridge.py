@@ -61,10 +61,9 @@ def measure(point: Point, methods: Sequence[Method]) -> Iterator[tuple[str, str,
     for method in methods:
         seed = point.seed(method.label, dict(method.settings))
         if "perturbation" in method.settings:
-            rng = np.random.default_rng(seed)
+            rng, bounded = np.random.default_rng(seed), method.settings["perturbation"] == "bounded"
             for alpha in ALPHAS:
-                losses = perturbed(parts, (name, n, d), method.settings["perturbation"], alpha, point.x, targets, rng)
-                yield method.label, metric(alpha), losses
+                yield method.label, metric(alpha), perturbed((name, n, d), bounded, alpha, point.x, targets, rng)
             continue
         known = method.settings.get("knows")
         gram = parts.training.gram if known else released_gram(parts.training, method, point.x, seed)
@@ -88,17 +87,14 @@ def ridge_of_every_target(gram: np.ndarray, alpha: float) -> np.ndarray:
     return found
 
 
+Which = tuple[str, int | None, int | None]
+"""Name and size of a table."""
+
+
 def perturbed(
-    parts: Split,
-    which: tuple[str, int | None, int | None],
-    noise: str,
-    alpha: float,
-    epsilon: float,
-    targets: Sequence[int],
-    rng: np.random.Generator,
+    which: Which, bounded: bool, alpha: float, epsilon: float, targets: Sequence[int], rng: np.random.Generator
 ) -> float:
     """P: the weights with noise on them, an equal part of ε for each target."""
-    bounded = noise == "bounded"
     sensitivity = minimiser_sensitivity(alpha, BOUND, Neighbors.REPLACE_ONE) if bounded else 1.0 / alpha
     budget = PrivacyBudget.pure(epsilon)
     exact = exact_weights(*which, alpha, bounded, len(targets))
@@ -106,7 +102,7 @@ def perturbed(
     for target in targets:
         drawn = vector_noise((len(exact) - 1, 1), sensitivity, budget, 1.0 / len(targets), rng)[:, 0]
         weights = exact[:, target] + np.insert(drawn, target, 0.0)
-        losses.append(parts.loss(with_target(weights, target), target))
+        losses.append(split(*which).loss(with_target(weights, target), target))
     return float(np.mean(losses))
 
 
