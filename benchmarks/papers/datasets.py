@@ -243,9 +243,8 @@ class GeneticComponents:
     # (n_people, 20): eigenvectors of the people's similarity matrix, one person per row; each column has norm 1
     components: NDArray[np.float64] = field(repr=False)
     eigenvalues: NDArray[np.float64] = field(repr=False)  # (20,), in descending order
-    colors: tuple[str, ...] = field(
-        repr=False
-    )  # for each person an X11 color name, which stands for a country of origin
+    # for each person an X11 color name, which stands for a country of origin
+    colors: tuple[str, ...] = field(repr=False)
     source: str  # publishers and citation
 
 

@@ -178,9 +178,8 @@ def noise(truth: Truth, delta: float, run: int) -> Run:
             for pair, exact in truth.tables.items()
         }
     else:
-        upper = np.triu(
-            rng.laplace(scale=(d + 1.0) / 2.0 / EPSILON, size=(d, d))
-        )  # ℓ₁: (‖x‖₁² + ‖x‖₂²)/2, ‖x‖₂ at most 1
+        # ℓ₁: (‖x‖₁² + ‖x‖₂²)/2, ‖x‖₂ at most 1
+        upper = np.triu(rng.laplace(scale=(d + 1.0) / 2.0 / EPSILON, size=(d, d)))
         noisy = rows.T @ rows + upper + np.triu(upper, 1).T
         tables = {
             pair: exact + rng.laplace(scale=pairs / EPSILON, size=exact.shape) for pair, exact in truth.tables.items()

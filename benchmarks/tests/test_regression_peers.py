@@ -97,12 +97,9 @@ def test_pure_noise_has_a_uniform_direction_and_a_gamma_length() -> None:
     noise = vector_noise((3, 4000), 0.7, PURE, 0.5, np.random.default_rng(3))
     length = np.linalg.norm(noise, axis=0)
     assert stats.kstest(length, stats.gamma(3, scale=0.7 / (2.0 * 0.5)).cdf).pvalue > 0.01
-    assert (
-        stats.kstest(noise[0] / length, stats.uniform(-1.0, 2.0).cdf).pvalue > 0.01
-    )  # Archimedes, in three dimensions
-    assert (
-        stats.kstest(length, stats.gamma(2, scale=0.7 / (2.0 * 0.5)).cdf).pvalue < 1e-6
-    )  # one degree too few is noticed
+    # Archimedes, in three dimensions; and one degree too few is noticed.
+    assert stats.kstest(noise[0] / length, stats.uniform(-1.0, 2.0).cdf).pvalue > 0.01
+    assert stats.kstest(length, stats.gamma(2, scale=0.7 / (2.0 * 0.5)).cdf).pvalue < 1e-6
 
 
 def test_gaussian_noise_spends_the_budget_and_no_more() -> None:

@@ -20,15 +20,12 @@ second_moments = partial(Figure, experiment="second_moments", axis="ε", error="
 DELTAS = {"16": 1e-16, "10": 1e-10, "3": 1e-3}
 """By the numbers in the paper's legends."""
 
-AD = Method(
-    "AD",
-    {"mechanism": "iterative-eigenvectors", "options": {"allocation": "adaptive", "calibration": "paper"}},
-    style={"color": "tab:red"},
-)
-UNIFORM = Method(
-    "IT-U",
-    {"mechanism": "iterative-eigenvectors", "options": {"allocation": "uniform", "calibration": "paper"}},
-    style={"color": "tab:orange"},
+AD, UNIFORM = (
+    Method(name, {"mechanism": "iterative-eigenvectors", "options": options}, style={"color": color})
+    for name, options, color in (
+        ("AD", {"allocation": "adaptive", "calibration": "paper"}, "tab:red"),
+        ("IT-U", {"allocation": "uniform", "calibration": "paper"}, "tab:orange"),
+    )
 )
 KT = Method("KT", {"mechanism": "kapralov-talwar", "options": {"calibration": "paper"}}, style={"color": "tab:green"})
 LAPLACE = Method("L", {"mechanism": "laplace", "options": {"calibration": "paper"}}, style={"color": "tab:blue"})
