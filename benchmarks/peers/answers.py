@@ -12,7 +12,7 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.practice.regression.single_regression import others_of
-from benchmarks.practice.tables.exact import exact_moments, root_mean_square
+from benchmarks.practice.tables.entry import exact_moments, root_mean_square
 from dpmoments.base.values import FloatArray
 
 QUESTIONS = (

@@ -33,7 +33,7 @@ from benchmarks.practice.regression.methods import (
 )
 from benchmarks.practice.regression.single_regression import Regression, SingleRegression
 from benchmarks.practice.tables import Made, chosen, made
-from benchmarks.practice.tables.exact import encoded_rows
+from benchmarks.practice.tables.entry import encoded_rows
 from dpmoments.base.values import FloatArray
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget

@@ -37,8 +37,7 @@ from benchmarks.practice.regression.methods import adassp
 from benchmarks.practice.regression.single_regression import SingleRegression
 from benchmarks.practice.tables import chosen
 from benchmarks.practice.tables.codebooks import Codebook, described, of_rdatasets
-from benchmarks.practice.tables.entry import Made
-from benchmarks.practice.tables.exact import encoded_rows
+from benchmarks.practice.tables.entry import Made, encoded_rows
 from benchmarks.speed.timing import cost_of
 from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import PrivacyBudget

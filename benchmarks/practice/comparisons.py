@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
-from benchmarks.practice.tables.exact import plain_rows
+from benchmarks.practice.tables.entry import plain_rows
 from benchmarks.practice.typical_tables import DIABETES
 from dpmoments.base.values import FloatArray
 

@@ -28,7 +28,7 @@ from scipy.stats import gmean
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head
 from benchmarks.practice.tables import TABLES, Entry, Half, chosen, made
-from benchmarks.practice.tables.exact import correlations, plain_rows, root_mean_square
+from benchmarks.practice.tables.entry import correlations, plain_rows, root_mean_square
 from dpmoments.base.values import FloatArray
 
 Budget = tuple[float, float]

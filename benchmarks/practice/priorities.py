@@ -16,7 +16,7 @@ import numpy as np
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.tables import Made, chosen
-from benchmarks.practice.tables.exact import exact_moments
+from benchmarks.practice.tables.entry import exact_moments
 from dpmoments.base.values import FloatArray
 
 BUDGETS: dict[str, dict[str, float]] = {"ε = 1": {"epsilon": 1.0}, "(1, 10⁻⁹)": {"epsilon": 1.0, "delta": 1e-9}}

@@ -20,7 +20,7 @@ from scipy.stats import t as student
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
 from benchmarks.practice.tables import chosen
-from benchmarks.practice.tables.exact import exact_moments
+from benchmarks.practice.tables.entry import exact_moments
 from dpmoments.base.values import FloatArray
 
 PAGE = EVIDENCE / "regression-coverage.md"

@@ -21,7 +21,7 @@ import numpy as np
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, write_part
-from benchmarks.practice.tables.exact import correlations, plain_rows
+from benchmarks.practice.tables.entry import correlations, plain_rows
 from benchmarks.practice.typical_tables import Table, looked_at_tables, tables, unseen_tables
 from dpmoments.base.values import FloatArray
 from dpmoments.schema.columns import Column, Numeric

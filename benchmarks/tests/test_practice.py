@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from benchmarks.practice.default_errors import OwnMoments, collection, measured
 from benchmarks.practice.tables import TABLES, Entry, chosen, made
-from benchmarks.practice.tables.exact import exact_moments, plain_rows
+from benchmarks.practice.tables.entry import exact_moments, plain_rows
 
 import dpmoments as dpm
 

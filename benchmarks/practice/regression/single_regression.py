@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import dpmoments as dpm
-from benchmarks.practice.tables.exact import encoded_rows, exact_moments
+from benchmarks.practice.tables.entry import encoded_rows, exact_moments
 from dpmoments.analysis.regression_results import FittedLine
 from dpmoments.base.values import FloatArray
 from dpmoments.releases.moment_release import MomentRelease
