@@ -250,12 +250,12 @@ def drawn_law(release: dpm.MomentRelease) -> Any:
 
 
 _TOO_FEW = pytest.mark.xfail(
-    reason="constants are those of real tables: of these, stated errors cover two thirds", strict=True
+    reason="constants are those of real tables: of a few rows far away stated errors cover too little", strict=True
 )
 
 
 @pytest.mark.long(sets=2)
-@pytest.mark.parametrize("table", [0, *(pytest.param(table, marks=_TOO_FEW) for table in (1, 2))])
+@pytest.mark.parametrize("table", [0, 1, pytest.param(2, marks=_TOO_FEW)])
 def test_stated_errors_cover_what_a_ball_takes_from_heavy_tails(table: int) -> None:
     rows, low, high = list(heavy_tables())[table]
     assert covered(rows, low, high, lambda release: release.noise) >= 0.93
@@ -289,6 +289,27 @@ def test_the_share_of_a_rare_flag_is_not_halved_by_a_ball(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(RowCoordinates, "of", of_numbers)
     assert rare_shares()[1].mean() < -0.02
+
+
+def of_two_flags(n_rows: int = 3000, n: int = 24) -> np.ndarray:
+    """Errors of the correlation of two flags without relation, in stated noise; rows with both are the longest."""
+    schema = dpm.Schema(*(dpm.Numeric(name, 0, 100) for name in "xyzw"), dpm.Boolean("b"), dpm.Boolean("c"))
+    errors = []
+    for seed in range(n):
+        rng = np.random.default_rng([5, seed])
+        rows = np.column_stack([rng.gamma(1.0, 10.0, (n_rows, 4)).clip(0, 100), rng.random((n_rows, 2)) < [0.3, 0.2]])
+        found = dpm.release(rows, schema, epsilon=0.5, insecure_seed=seed).correlations(["b", "c"])
+        errors.append((found.correlation[1, 0] - np.corrcoef(rows[:, 4:].T)[0, 1]) / found.privacy_noise[1, 0])
+    return np.array(errors)
+
+
+@pytest.mark.long
+def test_two_flags_without_relation_have_none_in_a_ball() -> None:
+    errors = of_two_flags()
+    assert abs(errors.mean()) < 0.6
+    assert (np.abs(errors) < 1.96).mean() > 0.85
+    with planted(standardized.joined_moments, "-= _together(", "-= 0.0 * _together("):
+        assert of_two_flags().mean() < -0.9
 
 
 def skewed_income(n: int = 24) -> tuple[float, float]:

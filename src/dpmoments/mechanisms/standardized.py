@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy
 
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.message import Message
@@ -76,6 +77,8 @@ _CLEAR, _FARTHEST = 4.5, 4.0
 """Noise SDs from which rows off any tail count, and their most square over the last edge."""
 _OTHER_TAILS = 1.4
 """Factor of the excess's SD, since no tail is quite like these."""
+_NORMAL = tuple(scipy.special.ndtri((np.arange(12.0) + 0.5) / 12.0).tolist())
+"""Quantiles of the length of a row's other columns at which their mean is taken."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
 
@@ -196,8 +199,11 @@ def joined_moments(
             plain = rough.variance / unit**2 - by_count * (rough.count - n)
             # either value of a Boolean is shortened by its own length, and by what the other columns add
             ends = (np.array([[-1.0], [1.0]]) * ones - lattice.center) * lattice.scale
-            others = held.trace() - held.diagonal()
-            shortened = ends * np.sqrt(square / np.maximum(ends**2 + others, square))
+            variances = held.diagonal()
+            shortened = (
+                ends
+                * _shortening(ends**2, variances.sum() - variances, variances @ variances - variances**2, square)[0]
+            )
             of_two = np.array(of.of_two_values)
             apart = np.where(of_two, (ends[1] - ends[0]) / (shortened[1] - shortened[0]), 1.0)
             # one that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
@@ -207,6 +213,9 @@ def joined_moments(
             apart[lacking] = 1.0
             mean[:m] = np.where(apart > 1.0, ends[0] + (mean[:m] - shortened[0]) * apart, mean[:m])
             of_mean[:m] *= apart**2
+            flags = np.flatnonzero(apart > 1.0)
+            shares = (mean[flags] - ends[0, flags]) / (ends[1, flags] - ends[0, flags])
+            covariance[np.ix_(flags, flags)] -= _together(ends[:, flags], shares, flags, held.diagonal(), square)
             covariance[:m] *= apart[:, None]
             covariance[:, :m] *= apart
             held *= np.outer(apart, apart)
@@ -273,6 +282,48 @@ def joined_moments(
     return RunResult(
         count=count, sum=back @ mean * n, gram=(gram + gram.T) / 2.0, center=lattice.whole_center, model=model
     )
+
+
+def _shortening(
+    own: FloatArray, others: FloatArray, squares: FloatArray, square: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return means of s and s², s = min(1, R/√(z² + v)), by the square z² of a row's own columns.
+
+    v, in the others, is about χ²: ``others`` is the sum of their variances, ``squares`` that of the variances' squares.
+    """
+    others = np.maximum(others, np.finfo(float).tiny ** 0.25)
+    part = 2.0 / 9.0 * np.minimum(squares / others**2, 1.0)  # Wilson & Hilferty (1931)
+    mean, mean_square = np.zeros_like(own), np.zeros_like(own)
+    for normal in _NORMAL:
+        beside = others * np.maximum(1.0 - part + normal * np.sqrt(part), 0.0) ** 3
+        factor = square / np.maximum(own + beside, square)
+        mean += np.sqrt(factor) / len(_NORMAL)
+        mean_square += factor / len(_NORMAL)
+    return mean, mean_square
+
+
+def _together(
+    ends: FloatArray, shares: FloatArray, flags: IntegerArray, variances: FloatArray, square: float
+) -> FloatArray:
+    """Return the covariances that a ball gives to two-valued columns without relation, (k, k).
+
+    Rows with the rarer value of both are shortened more than either value alone says.
+    """
+    own = variances[flags]
+    others = np.maximum(variances.sum() - own[:, None] - own, 0.0)
+    squares = np.maximum(variances @ variances - own[:, None] ** 2 - own**2, 0.0)
+    chance = np.clip([1.0 - shares, shares], 0.0, 1.0)
+    of_product, of_first, of_second = np.zeros((3, len(flags), len(flags)))
+    for one, first in zip(chance, ends, strict=True):
+        for other, second in zip(chance, ends, strict=True):
+            by_one, by_square = _shortening(first[:, None] ** 2 + second**2, others, squares, square)
+            likely = np.outer(one, other)
+            of_product += likely * np.outer(first, second) * by_square
+            of_first += likely * first[:, None] * by_one
+            of_second += likely * second * by_one
+    result = of_product - of_first * of_second
+    np.fill_diagonal(result, 0.0)
+    return np.asarray(result)
 
 
 def _lost(
