@@ -200,7 +200,7 @@ def test_merge_is_a_commutative_monoid() -> None:
     rows = table_of_many_kinds(300, 4)
     parts = [exact_moments([part], 4, missing="drop") for part in np.array_split(rows, 3)]
     whole = exact_moments([rows], 4, missing="drop")
-    empty = ExactMoments.empty(4, bits=20, radius=1.0)
+    empty = ExactMoments(0, 0, 0, 20, 1.0, np.zeros((2, 5, 4), dtype=np.int64))
     assert reduce(ExactMoments.merge, parts) == reduce(ExactMoments.merge, parts[::-1]) == whole
     assert parts[0] + (parts[1] + parts[2]) == (parts[0] + parts[1]) + parts[2] == whole
     assert empty + whole == whole + empty == whole
@@ -211,11 +211,11 @@ def test_merge_is_a_commutative_monoid() -> None:
 
 
 def test_moments_refuse_what_does_not_match() -> None:
-    one = ExactMoments.empty(2, bits=20, radius=1.0)
+    one = exact_moments([], 2, bits=20, radius=1.0)
     others = (
-        ExactMoments.empty(3, bits=20, radius=1.0),
-        ExactMoments.empty(2, bits=19, radius=1.0),
-        ExactMoments.empty(2, bits=20, radius=2.0),
+        exact_moments([], 3, bits=20, radius=1.0),
+        exact_moments([], 2, bits=19, radius=1.0),
+        exact_moments([], 2, bits=20, radius=2.0),
     )
     for other in others:
         with refused("cannot merge moments on different lattices: (features"):
@@ -227,7 +227,7 @@ def test_moments_refuse_what_does_not_match() -> None:
     with refused("need 0 <= dropped <= count and 0 <= clipped <= count"):
         ExactMoments(0, 1, 0, 20, 1.0, np.zeros((2, 2, 1), dtype=np.int64))
     with refused("with fewer, rounding could change a row by more than half"):
-        ExactMoments.empty(2, bits=40, radius=1.0)
+        exact_moments([], 2, bits=40, radius=1.0)
 
 
 def test_moments_are_immutable_and_show_no_value() -> None:

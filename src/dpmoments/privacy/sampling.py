@@ -519,19 +519,13 @@ def _chosen_exactly(scores: Sequence[int], rate: float, words: WordSource) -> in
 # Random symmetric matrices in floating point: normal, matrix Laplace, isotropic, Wishart.
 
 
-def symmetric_gaussian(
-    n_features: int, noise_scale: float, rng: np.random.Generator, *, isotropic: bool = True
-) -> FloatArray:
+def symmetric_gaussian(n_features: int, noise_scale: float, rng: np.random.Generator) -> FloatArray:
     """Draw a symmetric matrix of normal noise, SD σ = ``noise_scale`` on the diagonal.
 
-    Shape (n_features, n_features).
-
-    With ``isotropic`` the variance is σ²/2 off the diagonal, so that the noise is isotropic in svec (the Frobenius geometry in
-    which the sensitivity is measured); without it σ² everywhere, as in "Analyze Gauss" (Dwork et al. 2014): the same privacy
-    with √2 more Frobenius error.
+    Shape (n_features, n_features). Off the diagonal the variance is σ²/2, so that the noise is isotropic in svec, the Frobenius
+    geometry in which the sensitivity is measured.
     """
-    off_diagonal = noise_scale / math.sqrt(2.0) if isotropic else noise_scale
-    noise = np.triu(off_diagonal * rng.standard_normal((n_features, n_features)), 1)
+    noise = np.triu(noise_scale / math.sqrt(2.0) * rng.standard_normal((n_features, n_features)), 1)
     noise += noise.T
     noise[np.diag_indices(n_features)] = noise_scale * rng.standard_normal(n_features)
     return noise

@@ -85,15 +85,6 @@ class ExactMoments:
         frozen.setflags(write=False)
         object.__setattr__(self, "limbs", frozen)
 
-    @classmethod
-    def empty(cls, n_features: int, *, bits: int, radius: float) -> ExactMoments:
-        """Return the moments of no rows: the neutral element of ``merge``.
-
-        >>> ExactMoments.empty(2, bits=20, radius=1.0).gram.tolist()
-        [[0, 0], [0, 0]]
-        """
-        return cls(0, 0, 0, bits, radius, np.zeros((2, n_features + 1, n_features), dtype=np.int64))
-
     def merge(self, other: ExactMoments) -> ExactMoments:
         """Return the moments of both sets of rows.
 
