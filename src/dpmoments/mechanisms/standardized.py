@@ -77,7 +77,7 @@ _CLEAR, _FARTHEST = 4.5, 4.0
 """Noise SDs from which rows off any tail count, and their most square over the last edge."""
 _OTHER_TAILS = 1.4
 """Factor of the excess's SD, since no tail is quite like these."""
-_NORMAL = tuple(scipy.special.ndtri((np.arange(12.0) + 0.5) / 12.0).tolist())
+_NORMAL = tuple(scipy.special.ndtri((np.arange(8.0) + 0.5) / 8.0).tolist())
 """Quantiles of the length of a row's other columns at which their mean is taken."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
@@ -312,16 +312,11 @@ def _together(
     own = variances[flags]
     others = np.maximum(variances.sum() - own[:, None] - own, 0.0)
     squares = np.maximum(variances @ variances - own[:, None] ** 2 - own**2, 0.0)
+    lengths = ends[:, None, :, None] ** 2 + ends[:, None, :] ** 2
+    by_one, by_square = _shortening(lengths, others, squares, square)
     chance = np.clip([1.0 - shares, shares], 0.0, 1.0)
-    of_product, of_first, of_second = np.zeros((3, len(flags), len(flags)))
-    for one, first in zip(chance, ends, strict=True):
-        for other, second in zip(chance, ends, strict=True):
-            by_one, by_square = _shortening(first[:, None] ** 2 + second**2, others, squares, square)
-            likely = np.outer(one, other)
-            of_product += likely * np.outer(first, second) * by_square
-            of_first += likely * first[:, None] * by_one
-            of_second += likely * second * by_one
-    result = of_product - of_first * of_second
+    alone = np.einsum("ai,bj,abij->ij", chance * ends, chance, by_one)
+    result = np.einsum("ai,bj,abij->ij", chance * ends, chance * ends, by_square) - alone * alone.T
     np.fill_diagonal(result, 0.0)
     return np.asarray(result)
 
