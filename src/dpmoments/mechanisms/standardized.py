@@ -287,7 +287,7 @@ def joined_moments(
 def _shortening(
     own: FloatArray, others: FloatArray, squares: FloatArray, square: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return means of s and s², s = min(1, R/√(z² + v)), by the square z² of a row's own columns.
+    """Return means of s and s², s = min(1, R/√(z² + v)), z² in a row's own columns.
 
     v, in the others, is about χ²: ``others`` is the sum of their variances, ``squares`` that of the variances' squares.
     """
@@ -307,7 +307,7 @@ def _together(
 ) -> FloatArray:
     """Return the covariances that a ball gives to two-valued columns without relation, (k, k).
 
-    Rows with the rarer value of both are shortened more than either value alone says.
+    Rows with the rarer value of both are shortened more than either value says.
     """
     own = variances[flags]
     others = np.maximum(variances.sum() - own[:, None] - own, 0.0)
