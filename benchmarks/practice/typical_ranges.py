@@ -29,7 +29,7 @@ from dpmoments.schema.schema import Schema
 
 BUDGETS = [(epsilon, delta) for delta in (0.0, 1e-9) for epsilon in (0.3, 1.0, 3.0, 10.0)]
 SEEDS = 20
-METRICS = ("correlations", "covariance in own sd", "covariance in half-widths of the bounds")
+METRICS = ("correlations", "covariance in own sd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +81,15 @@ def rounded(lower: float, upper: float) -> tuple[float, float]:
     return step * round(lower / step), step * round(upper / step)
 
 
-def errors(covariance: FloatArray, truth: FloatArray, half_widths: FloatArray) -> list[float]:
-    """Relative Frobenius errors: of the correlations, of the covariance in each column's own sd, and in half-widths."""
+def errors(covariance: FloatArray, truth: FloatArray) -> list[float]:
+    """Relative Frobenius errors: of the correlations, and of the covariance in each column's own sd."""
     deviations = np.sqrt(np.diag(truth))
     ideal = truth / np.outer(deviations, deviations)
     correlation = correlations(covariance)
     np.fill_diagonal(correlation, 1.0)
-    scaled = [(matrix / np.outer(half_widths, half_widths)) for matrix in (covariance, truth)]
     found = [
         np.linalg.norm(correlation - ideal) / np.linalg.norm(ideal),
         np.linalg.norm((covariance - truth) / np.outer(deviations, deviations)) / np.linalg.norm(ideal),
-        np.linalg.norm(scaled[0] - scaled[1]) / np.linalg.norm(scaled[1]),
     ]
     return [float(value) for value in found]
 
@@ -101,7 +99,6 @@ def measured(table: Table, schema_of: Callable[[int], Schema]) -> FloatArray:
     rows = plain_rows(table.frame, table.schema)
     kept = rows.std(axis=0) > 0  # a level that never occurs has no correlation
     truth = np.cov(rows.T, bias=True)[np.ix_(kept, kept)]
-    half_widths = table.schema.encoding().unit[kept]
     found = np.empty((len(BUDGETS), SEEDS, len(METRICS)))
     options: dict[str, Any] = dict(neighbors="add_remove", mechanism=dpm.mechanisms.Auto(rule="least-error"), threads=1)
     warnings.simplefilter("ignore")
@@ -110,7 +107,7 @@ def measured(table: Table, schema_of: Callable[[int], Schema]) -> FloatArray:
         for place, (epsilon, delta) in enumerate(BUDGETS):
             asked = options | {"epsilon": epsilon, "delta": delta, "insecure_seed": 1000 * place + seed}
             released = dpm.release(table.frame, schema, **asked)
-            found[place, seed] = errors(released.covariance[np.ix_(kept, kept)], truth, half_widths)
+            found[place, seed] = errors(released.covariance[np.ix_(kept, kept)], truth)
     return found
 
 
