@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from benchmarks.pages import EVIDENCE, head, write_part
 from dpmoments.base.values import FloatArray
 from dpmoments.datasets import adult
-from dpmoments.mechanisms import Gaussian, MatrixLaplace, Standardized
+from dpmoments.mechanisms import Gaussian, MatrixLaplace
 from dpmoments.mechanisms.additive import AdditivePlan
 from dpmoments.mechanisms.shape import MomentShape
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget, PrivacyRequest
@@ -37,7 +37,6 @@ from dpmoments.schema.schema import Schema
 
 PAGE = EVIDENCE / "people-not-rows.md"
 TRIALS = 200
-TRIALS_OF_BALL = 50
 FIRST_SEED = 4000
 PEOPLE = 10_000
 FEATURES = 5
@@ -109,7 +108,10 @@ def augmented(table: LongTable, w: float) -> FloatArray:
 
 def keep_rows(table: LongTable, k: int, plan: AdditivePlan, rng: np.random.Generator) -> FloatArray:
     """k rows of each person at random."""
-    kept = augmented(table, plan.augmentation)[kept_places(table, k, rng)]
+    order = np.lexsort((rng.random(len(table.person)), table.person))
+    starts = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
+    rank = np.arange(len(order)) - starts[table.person]  # the persons are sorted
+    kept = augmented(table, plan.augmentation)[order[rank < k]]
     return kept.T @ kept
 
 
@@ -132,14 +134,6 @@ def scale_by_norm(table: LongTable, k: int, plan: AdditivePlan, _: np.random.Gen
     return rows.T @ rows
 
 
-def kept_places(table: LongTable, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Places of k rows of each person at random."""
-    order = np.lexsort((rng.random(len(table.person)), table.person))
-    starts = np.concatenate([[0], np.cumsum(table.sizes)[:-1]])
-    rank = np.arange(len(order)) - starts[table.person]  # the persons are sorted
-    return order[rank < k]
-
-
 def frobenius_norms(rows: FloatArray, table: LongTable) -> FloatArray:
     """‖Σ z zᵀ‖_F over each person's rows."""
     total = np.zeros(len(table.sizes))
@@ -151,25 +145,9 @@ def frobenius_norms(rows: FloatArray, table: LongTable) -> FloatArray:
 WAYS = {"keep k rows": keep_rows, "scale by number": scale_by_number, "scale by norm": scale_by_norm}
 
 
-@dataclass(frozen=True)
-class Moments:
-    """Mean and covariance in units of the whole table's standard deviations."""
-
-    mean: FloatArray
-    covariance: FloatArray
-
-    @classmethod
-    def of(cls, matrix: FloatArray, w: float, units: FloatArray) -> Moments:
-        """From Σ z zᵀ with z = (w, x)."""
-        count = matrix[0, 0] / w**2
-        mean = matrix[0, 1:] / w / count
-        return cls(mean / units, (matrix[1:, 1:] / count - np.outer(mean, mean)) / np.outer(units, units))
-
-    def error(self, truth: Moments) -> tuple[float, float]:
-        """Squared: of the mean, a column; of the covariance, relative to its Frobenius norm."""
-        of_mean = float(np.mean((self.mean - truth.mean) ** 2))
-        difference, whole = self.covariance - truth.covariance, truth.covariance
-        return of_mean, float(np.sum(difference**2) / np.sum(whole**2))
+def mean_of(matrix: FloatArray, w: float, units: FloatArray) -> FloatArray:
+    """The mean in units of the whole table's standard deviations, from Σ z zᵀ with z = (w, x)."""
+    return np.asarray(matrix[0, 1:] / matrix[0, 0] * w / units)
 
 
 @cache
@@ -194,19 +172,19 @@ def noise_of(plan: AdditivePlan, seed: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Errors:
-    """Root mean squares over the trials: of the mean in % of a standard deviation, of the covariance in % of its norm."""
+    """Root mean squares over the trials and columns, in % of a standard deviation."""
 
-    from_rows: FloatArray
-    from_target: FloatArray
+    from_rows: float
+    from_target: float
 
     @classmethod
-    def of(cls, runs: Iterable[Moments], truth: Moments, target: Moments) -> Errors:
-        squares = np.array([[run.error(truth), run.error(target)] for run in runs])
-        return cls(*100.0 * np.sqrt(squares.sum(axis=0) / len(squares)))
+    def of(cls, runs: Iterable[FloatArray], truth: FloatArray, target: FloatArray) -> Errors:
+        found = np.array(list(runs))
+        return cls(*(100.0 * float(np.sqrt(np.mean((found - exact) ** 2))) for exact in (truth, target)))
 
-    def cell(self, which: int) -> str:
+    def cell(self) -> str:
         """Against the rows' truth, and against the truth of what is estimated."""
-        return f"{self.from_rows[which]:.2g} ({self.from_target[which]:.2g})"
+        return f"{self.from_rows:.2g} ({self.from_target:.2g})"
 
 
 @cache
@@ -216,41 +194,21 @@ def errors(name: str, budget_name: str, k: int | None, way: str) -> Errors:
     units, plan = table.rows.std(axis=0), plan_of(table.rows.shape[1], BUDGETS[budget_name], k)
     w = plan.augmentation
     whole = augmented(table, w)
-    truth = Moments.of(whole.T @ whole, w, units)
+    truth = mean_of(whole.T @ whole, w, units)
     if k is None:
         exact = whole.T @ whole
         target, draw = truth, None
     else:
         of_target = scale_by_norm if way == "scale by norm" else scale_by_number
         exact = WAYS[way](table, k, plan, np.random.default_rng(0))
-        target = Moments.of(of_target(table, k, plan, np.random.default_rng(0)), w, units)
+        target = mean_of(of_target(table, k, plan, np.random.default_rng(0)), w, units)
         draw = WAYS[way] if way == "keep k rows" else None
 
-    def run(seed: int) -> Moments:
+    def run(seed: int) -> FloatArray:
         kept = exact if draw is None or k is None else draw(table, k, plan, np.random.default_rng(seed))
-        return Moments.of(kept + noise_of(plan, seed), w, units)
+        return mean_of(kept + noise_of(plan, seed), w, units)
 
     return Errors.of(map(run, range(FIRST_SEED, FIRST_SEED + TRIALS)), truth, target)
-
-
-@cache
-def errors_in_ball(name: str, budget_name: str, k: int) -> Errors:
-    """Of ``TRIALS_OF_BALL`` releases of k rows of each person by ``standardized``, which ``auto`` takes for such columns."""
-    table, budget = table_named(name), BUDGETS[budget_name]
-    units, d = table.rows.std(axis=0), table.rows.shape[1]
-    plan = Standardized().plan_for(
-        MomentShape(d), PrivacyRequest(budget, Neighbors.ADD_REMOVE, PrivacyUnit("person", k))
-    )
-    whole, beside = augmented(table, 1.0), plan_of(d, budget, k)
-    target = scale_by_number(table, k, beside, np.random.default_rng(0))
-
-    def run(seed: int) -> Moments:
-        kept = table.rows[np.sort(kept_places(table, k, np.random.default_rng(seed)))]
-        noisy = plan.run(Rows.of(kept, Schema.unit_ball(d), threads=1), PrivacyFilter(plan, insecure_generator(seed)))
-        return Moments(noisy.mean / units, noisy.covariance / np.outer(units, units))
-
-    runs = map(run, range(FIRST_SEED, FIRST_SEED + TRIALS_OF_BALL))
-    return Errors.of(runs, Moments.of(whole.T @ whole, 1.0, units), Moments.of(target, beside.augmentation, units))
 
 
 def tables() -> Iterator[str]:
@@ -261,32 +219,28 @@ def tables() -> Iterator[str]:
         yield f"| {name} | {sizes.sum():,} | {len(sizes):,} | {middle}, {high}, {sizes.max()} |"
 
 
-def comparison(which: int) -> Iterator[str]:
-    """Errors of the mean (0) or of the covariance (1)."""
-    yield from head(
-        f"table | budget | a row is the unit | k | {' | '.join(WAYS)} | keep k rows, standardized", "llrrrrrr"
-    )
+def comparison() -> Iterator[str]:
+    yield from head(f"table | budget | a row is the unit | k | {' | '.join(WAYS)}", "llrrrrr")
     for name, budget, k in itertools.product(TABLES, BUDGETS, KEPT):
-        of_row = f"{errors(name, budget, None, '').from_rows[which]:.2g}" if k == KEPT[0] else ""
+        of_row = f"{errors(name, budget, None, '').from_rows:.2g}" if k == KEPT[0] else ""
         label = (name, budget) if k == KEPT[0] else ("", "")
-        found = [errors(name, budget, k, way) for way in WAYS] + [errors_in_ball(name, budget, k)]
-        yield f"| {' | '.join(label)} | {of_row} | {k} | {' | '.join(one.cell(which) for one in found)} |"
+        found = [errors(name, budget, k, way) for way in WAYS]
+        yield f"| {' | '.join(label)} | {of_row} | {k} | {' | '.join(one.cell() for one in found)} |"
 
 
 def ratios() -> Iterator[str]:
     """Errors from the truth of what is estimated, keeping rows, as multiples of those of the other ways."""
-    yield from head("k | errors of | as a multiple of scale by number | of scale by norm", "rlll")
-    for k, (which, what) in itertools.product(KEPT, enumerate(("the mean", "the covariance"))):
+    yield from head("k | as a multiple of scale by number | of scale by norm", "rll")
+    for k in KEPT:
         shown = []
         for way in ("scale by number", "scale by norm"):
             found = [
-                errors(name, budget, k, "keep k rows").from_target[which]
-                / errors(name, budget, k, way).from_target[which]
+                errors(name, budget, k, "keep k rows").from_target / errors(name, budget, k, way).from_target
                 for name, budget in itertools.product(TABLES, BUDGETS)
             ]
             low, middle, high = np.quantile(found, [0.0, 0.5, 1.0])
             shown.append(f"{low:.2f} to {high:.2f}, median {middle:.2f}")
-        yield f"| {k} | {what} | {' | '.join(shown)} |"
+        yield f"| {k} | {' | '.join(shown)} |"
 
 
 def seconds(make: Callable[[], object]) -> float:
@@ -351,6 +305,5 @@ if __name__ == "__main__":
     write_part(PAGE, "tables", tables())
     write_part(PAGE, "speed", speed())
     write_part(PAGE, "memory", memory())
-    write_part(PAGE, "mean", comparison(0))
-    write_part(PAGE, "covariance", comparison(1))
+    write_part(PAGE, "mean", comparison())
     write_part(PAGE, "ratios", ratios())
