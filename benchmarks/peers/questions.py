@@ -3,8 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.peers.questions [--ours]
 
 Writes the tables of the page. ``--ours`` measures the ways of this library again,
-and keeps the errors of the others, which do not depend on it, as the page has them. diffprivlib and OpenDP run in environments of
-their own (:mod:`benchmarks.peers.compare`), every release in a process that is stopped at the limit.
+and keeps the errors of the others, which do not depend on it, as the page has them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import pandas as pd
 
 import dpmoments as dpm
 from benchmarks.pages import EVIDENCE, head, two_digits, write_part
-from benchmarks.peers.compare import ask
 from benchmarks.practice.regression.methods import (
     NoisyGradientDescent,
     adassp,
@@ -35,7 +33,6 @@ from benchmarks.practice.regression.single_regression import Regression, SingleR
 from benchmarks.practice.tables import Made, chosen, made
 from benchmarks.practice.tables.entry import encoded_rows
 from dpmoments.base.values import FloatArray
-from dpmoments.noise import symmetric_gaussian
 from dpmoments.privacy.budget import BudgetKind, PrivacyBudget
 from dpmoments.privacy.curves import gaussian_noise_scale
 
@@ -45,8 +42,6 @@ OURS = ("release", "release_mean", "release_counts", "plain histograms")
 """Measured again by ``--ours``."""
 BUDGETS = ((1.0, 0.0), (1.0, 1e-6))
 LEVELS = (dpm.Categorical, dpm.Boolean)
-N_COMPONENTS = 3
-LIMIT = 60.0
 SEEDS, SEEDS_OF_SLOW = 10, 5
 DESCENTS = tuple(NoisyGradientDescent(steps=100, clip=clip, rate=1.5) for clip in (0.03, 0.1, 0.3, 1.0))
 LOST = 1.1
@@ -56,7 +51,7 @@ CAP = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table, and the rows as the peers see them: encoded, with a constant, of norm at most 1."""
+    """A table, and the rows as joint moments see them: encoded, of norm at most 1."""
 
     name: str
     data: Any
@@ -67,48 +62,17 @@ class Table:
     def of(cls, name: str, table: Made) -> Table:
         """Make it from one of the collection."""
         data, schema = table
-        encoded = encoded_rows(data, schema)
-        rows = np.column_stack([encoded, np.ones(len(encoded))])
-        norm = float(np.sqrt(len(schema.columns) + 1))
-        return cls(name, data, schema, np.ascontiguousarray(rows / norm))
+        return cls(name, data, schema, encoded_rows(data, schema) / np.sqrt(len(schema.columns)))
 
-    @property
-    def exact(self) -> FloatArray:
-        """Second moment of the rows."""
-        return self.rows.T @ self.rows
+    def error_of_means(self, mean: FloatArray) -> dict[str, float]:
+        """Length of the error in units of the rows, over that of the standard deviations."""
+        error = np.linalg.norm(mean - self.rows.mean(axis=0)) / np.linalg.norm(self.rows.std(axis=0))
+        return {"means": float(error)}
 
-    def moment_errors(self, gram: FloatArray) -> dict[str, float]:
-        """Errors of covariance, components and means from a noisy Gram matrix of the rows; the number of rows is public."""
-        found = _centered(gram / len(self.rows))
-        return self.errors_of(*found)
-
-    def errors_of(self, mean: FloatArray, covariance: FloatArray) -> dict[str, float]:
-        """Errors in units of the rows."""
-        true_mean, true = _centered(self.exact / len(self.rows))
-        _, vectors = np.linalg.eigh(covariance)
-        top = vectors[:, -N_COMPONENTS:]
-        best = float(np.linalg.eigvalsh(true)[-N_COMPONENTS:].sum())
-        return {
-            "covariance": float(np.linalg.norm(covariance - true) / np.linalg.norm(true)),
-            "components": 1.0 - float(np.trace(top.T @ true @ top)) / best,
-            "means": float(np.linalg.norm(mean - true_mean) / np.sqrt(np.trace(true))),
-        }
-
-    def in_row_units(self, release: Any) -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance of a release in units of the rows."""
+    def error_of_released(self, mean: FloatArray) -> dict[str, float]:
+        """The same of means in the table's units."""
         encoding = self.schema.encoding(mean=True)
-        scale = encoding.scale / (encoding.unit * np.sqrt(len(self.schema.columns) + 1))
-        mean, covariance = release.unit_ball_mean * scale, release.unit_ball_covariance * np.outer(scale, scale)
-        return mean, covariance
-
-
-def _centered(second: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance from a second moment whose last feature is a constant, with its variance moved into what can be."""
-    constant = float(np.sqrt(max(second[-1, -1], 1e-12)))
-    mean = second[:-1, -1] / constant
-    covariance = second[:-1, :-1] - np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(covariance)
-    return mean, (vectors * np.maximum(values, 0.0)) @ vectors.T
+        return self.error_of_means((mean - encoding.offset) / encoding.unit / np.sqrt(len(self.schema.columns)))
 
 
 def _medians(runs: Callable[[int], dict[str, float]], seeds: int = SEEDS) -> dict[str, float]:
@@ -117,73 +81,31 @@ def _medians(runs: Callable[[int], dict[str, float]], seeds: int = SEEDS) -> dic
     return {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
 
 
-def moments(table: Table, budget: PrivacyBudget, *, others: bool) -> Iterator[tuple[str, dict[str, float]]]:
-    """Covariance, components and means, one row replaced: number of rows public."""
-    d = table.rows.shape[1]
-    pure = budget.kind is BudgetKind.PURE
-    asked = {"epsilon": budget.epsilon, "delta": 0.0 if pure else budget.delta, "neighbors": "replace_one"}
+def means(table: Table, budget: PrivacyBudget, *, others: bool) -> Iterator[tuple[str, dict[str, float]]]:
+    """Means, one row replaced: the number of rows is public."""
+    delta = 0.0 if budget.kind is BudgetKind.PURE else budget.delta
+    asked = {"epsilon": budget.epsilon, "delta": delta, "neighbors": "replace_one"}
+    for way, make in (("release", dpm.release), ("release_mean", dpm.release_mean)):
 
-    def ours(seed: int) -> dict[str, float]:
-        release = dpm.release(table.data, table.schema, **asked, insecure_seed=seed)
-        return table.errors_of(*table.in_row_units(release))
+        def ours(seed: int, make: Callable[..., Any] = make) -> dict[str, float]:
+            return table.error_of_released(make(table.data, table.schema, **asked, insecure_seed=seed).mean)
 
-    def with_noise(draw: Callable[[np.random.Generator], FloatArray]) -> Callable[[int], dict[str, float]]:
-        return lambda seed: table.moment_errors(table.exact + draw(np.random.default_rng(seed)))
-
-    yield "release", _medians(ours)
-
-    def mean_alone(seed: int) -> dict[str, float]:
-        released = dpm.release_mean(table.data, table.schema, **asked, insecure_seed=seed)
-        encoding = table.schema.encoding(mean=True)
-        mean = (released.mean - table.schema.encoding(mean=True).decode_mean(np.zeros(d - 1))) / encoding.unit
-        errors = table.errors_of(mean / np.sqrt(len(table.schema.columns) + 1), np.eye(d - 1))
-        return {"means": errors["means"]}
-
-    yield "release_mean", _medians(mean_alone)
-    if not others:
-        return
-    if pure:
-        # ℓ1 sensitivity of the upper triangle, one row of norm 1 replaced.
-        scale = min(d / np.sqrt(2.0) + 1.0, np.sqrt(d * (d + 3) / 2.0)) / budget.epsilon
-
-        def laplace(rng: np.random.Generator) -> FloatArray:
-            upper = np.triu(rng.laplace(scale=scale, size=(d, d)))
-            return upper + np.triu(upper, 1).T
-
-        yield "Laplace noise on every cell", _medians(with_noise(laplace))
-        for peer, label in (("diffprivlib", "diffprivlib"), ("opendp", "OpenDP's PCA")):
-            answer = ask(peer, table.rows, budget.epsilon, SEEDS_OF_SLOW, LIMIT)
-            if answer.results:
-                found = [table.moment_errors(gram) for gram in answer.arrays("gram")]
-                yield label, {name: float(np.median([errors[name] for errors in found])) for name in found[0]}
-            else:
-                yield label, dict.fromkeys(("covariance", "components", "means"), float("nan"))
-    else:
+        yield way, _medians(ours)
+    if others and delta:
         sigma = gaussian_noise_scale(budget.epsilon, budget.delta, 1.0)
-        yield ("Gaussian noise", _medians(with_noise(lambda rng: symmetric_gaussian(d, np.sqrt(2.0) * sigma, rng))))
         yield "joint moments", _medians(_joint_moments(table, sigma))
 
 
 def _joint_moments(table: Table, sigma: float) -> Callable[[int], dict[str, float]]:
     """Joint moment estimation (Kalinin, Upadhyay & Lampert 2025, arXiv 2502.06597) of a table that is there at once.
 
-    For rows of norm 1, (x, λ·xxᵀ) with λ = 1/√2 changes by at most 2, as x alone does: noise of 2σ on sums and of 2√2·σ on
-    every one of the d² cells of the second moment, whose symmetric part is used.
+    For rows of norm 1, (x, λ·xxᵀ) with λ = 1/√2 changes by at most 2, as x alone does: noise of 2σ on sums.
     """
-    bare = table.rows[:, :-1] / np.sqrt(1.0 - table.rows[0, -1] ** 2)
-    n, d = bare.shape
+    n, d = table.rows.shape
 
     def run(seed: int) -> dict[str, float]:
-        rng = np.random.default_rng(seed)
-        sums = bare.sum(axis=0) + 2.0 * sigma * rng.standard_normal(d)
-        noise = 2.0 * np.sqrt(2.0) * sigma * rng.standard_normal((d, d))
-        gram = bare.T @ bare + (noise + noise.T) / 2.0
-        constant = table.rows[0, -1]
-        share = np.sqrt(1.0 - constant**2)
-        whole = np.zeros((d + 1, d + 1))
-        whole[:-1, :-1], whole[-1, -1] = gram * share**2, n * constant**2
-        whole[:-1, -1] = whole[-1, :-1] = sums * share * constant
-        return table.moment_errors(whole)
+        sums = table.rows.sum(axis=0) + 2.0 * sigma * np.random.default_rng(seed).standard_normal(d)
+        return table.error_of_means(sums / n)
 
     return run
 
@@ -324,7 +246,7 @@ def measured(table: Table, *, others: bool) -> Iterator[dict[str, Any]]:
     for epsilon, delta in BUDGETS:
         budget = PrivacyBudget.of(epsilon=epsilon, delta=delta)
         for ways in (
-            moments(table, budget, others=others),
+            means(table, budget, others=others),
             cross_tables(table, budget),
             regressions(table, budget, others=others),
         ):
@@ -335,9 +257,8 @@ def measured(table: Table, *, others: bool) -> Iterator[dict[str, Any]]:
 
 
 def kept(measured_again: set[str]) -> pd.DataFrame:
-    """The errors of the other ways, and of all on tables that are not here, as the page has them; NaN where one was stopped."""
+    """The errors of the other ways, and of all on tables that are not here, as the page has them."""
     page = pd.read_csv(EVIDENCE / "tables" / "peers-by-question-questions.csv")
-    page["error"] = pd.to_numeric(page["error"], errors="coerce")
     return page[~(page["way"].isin(OURS) & page["table"].isin(measured_again))]
 
 
@@ -348,8 +269,7 @@ def lines_of(found: pd.DataFrame) -> Iterator[str]:
     yield from head("question | ε | δ | table | way | error", "llllll")
     for (question, epsilon, delta), here in settings:
         for cell in here.itertuples():
-            error = two_digits(cell.error) if np.isfinite(cell.error) else f"stopped at {LIMIT:g} s"
-            yield f"| {question} | {epsilon:g} | {delta:g} | {cell.table} | {cell.way} | {error} |"
+            yield f"| {question} | {epsilon:g} | {delta:g} | {cell.table} | {cell.way} | {two_digits(cell.error)} |"
     yield ""
     yield from head(
         "question | ε | δ | way | error over the release's, geometric mean | better by over 10 % on", "llllll"
@@ -357,10 +277,9 @@ def lines_of(found: pd.DataFrame) -> Iterator[str]:
     for (question, epsilon, delta), here in settings:
         errors = here.pivot(index="table", columns="way", values="error")[here["way"].unique()]
         for way, ratios in errors.div(errors["release"], axis=0).drop(columns="release").items():
-            if len(known := ratios.dropna()):
-                average = np.exp(np.log(known.clip(lower=1e-9)).mean())
-                better = f"{(known < 1.0 / LOST).sum()} of {len(known)}"
-                yield f"| {question} | {epsilon:g} | {delta:g} | {way} | {average:.2g} | {better} |"
+            average = np.exp(np.log(ratios.clip(lower=1e-9)).mean())
+            better = f"{(ratios < 1.0 / LOST).sum()} of {len(ratios)}"
+            yield f"| {question} | {epsilon:g} | {delta:g} | {way} | {average:.2g} | {better} |"
 
 
 if __name__ == "__main__":
