@@ -59,18 +59,13 @@ def diffprivlib_release(rows: np.ndarray, epsilon: float) -> Callable[[], np.nda
     return run
 
 
-def dpmoments_release(mechanism: Callable[[int], Any]) -> Program:
-    """:func:`dpmoments.release` by the mechanism made for d features."""
+def dpmoments_release(rows: np.ndarray, epsilon: float) -> Callable[[], np.ndarray]:
+    """:func:`dpmoments.release` by ``iterative-eigenvectors``."""
+    import dpmoments as dpm
 
-    def prepare(rows: np.ndarray, epsilon: float) -> Callable[[], np.ndarray]:
-        import dpmoments as dpm
-
-        d = rows.shape[1]
-        schema, chosen = dpm.Schema.unit_ball(d), mechanism(d)
-        options = dict(epsilon=epsilon, neighbors="replace_one", mechanism=chosen, mean=False)
-        return lambda: dpm.release(rows, schema, **options).unit_ball_gram
-
-    return prepare
+    schema = dpm.Schema.unit_ball(rows.shape[1])
+    options = dict(epsilon=epsilon, neighbors="replace_one", mechanism="iterative-eigenvectors", mean=False)
+    return lambda: dpm.release(rows, schema, **options).unit_ball_gram
 
 
 def peers_algorithm(d: int) -> Any:
@@ -113,9 +108,7 @@ def dpmoments_direction(_: np.ndarray, epsilon: float) -> Callable[[], np.ndarra
 PROGRAMS: dict[str, tuple[Program, tuple[str, ...]]] = {
     "opendp": (opendp_release, ("opendp", "numpy", "scikit-learn")),
     "diffprivlib": (diffprivlib_release, ("diffprivlib", "numpy", "scikit-learn")),
-    "iterative-eigenvectors": (dpmoments_release(lambda _: "iterative-eigenvectors"), ("dpmoments", "numpy")),
-    "peers-algorithm": (dpmoments_release(peers_algorithm), ("dpmoments", "numpy")),
-    "matrix-laplace": (dpmoments_release(lambda _: "matrix-laplace"), ("dpmoments", "numpy")),
+    "iterative-eigenvectors": (dpmoments_release, ("dpmoments", "numpy")),
     "opendp-direction": (opendp_direction, ("opendp",)),
     "diffprivlib-direction": (diffprivlib_direction, ("diffprivlib",)),
     "dpmoments-direction": (dpmoments_direction, ("dpmoments",)),
