@@ -83,7 +83,7 @@ class CrossTable(Answer):
     population : float or None
         Public size of the population that weighted rows stand for.
     population_error : ndarray of shape (k + 1, l + 1) or None
-        SDs of ``population_counts`` by noise and sampling; None without a public population.
+        SDs of ``population_counts`` by noise, sampling and the cap of weights; None without a public population.
     warning : str
     release : Moments or None
         None of a table of noisy counts.
@@ -233,7 +233,7 @@ class CrossTable(Answer):
         low, high = rounded(least, least), rounded(most, most)
         span = f"± {low}" if low == high else f"± {low} to {high}"
         return (
-            "±: 1 SD, privacy noise and sampling together"
+            "±: 1 SD, privacy noise, sampling and what the cap of weights may hide together"
             if self.population is not None
             else f"noise on a count: {span} (1 SD, before negative counts were corrected)",
             "“below”: noise does not distinguish the cell from an empty one; its largest count (95 % confidence)"
@@ -331,6 +331,9 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
         of_counts += (shares * margin_noise[2]) ** 2  # what they are divided by is noisy as well
         of_counts[-1, -1] = ((1.0 - shares[-1, -1]) * margin_noise[2]) ** 2
         of_counts += dependence * rows * np.maximum(shares * ((1.0 - 2.0 * shares) * ratios + shares), 0.0)
+        # the most that a cap has hidden of a share was two standard deviations of it
+        hidden = weighting.hidden_by_cap(np.sqrt(np.maximum(shares * (1.0 - shares), 0.0)))
+        of_counts += (rows * hidden / 2.0) ** 2
         population_error = np.sqrt(of_counts) * (population / rows)
     return CrossTable(
         by=by,
