@@ -183,9 +183,24 @@ def test_a_pool_says_what_is_true_of_all_tables() -> None:
     for given in (rough, rough[::-1]):
         assert dpm.pool(given).privacy.arithmetic == pooling.ARITHMETICS[len(rough) - 1]
 
-    tiny = dpm.release(np.zeros((1, D)), BALL, epsilon=0.1, dataset="tiny", insecure_seed=7)
-    warned_of = dpm.pool([tiny, made(1, epsilon=0.1, mechanism="auto", dataset="other")]).warnings
-    assert {said.facts["part"] for said in warned_of} == {("1:tiny",)}
+
+def test_warnings_of_a_table_name_it_and_of_few_rows_the_pool_judges_its_own(tmp_path: Path) -> None:
+    tiny, other = (
+        dpm.release(site(place, rows), BALL, epsilon=1.0, dataset=name, insecure_seed=7 + place)
+        for place, rows, name in ((0, 5, "tiny"), (1, 3000, "other"))
+    )
+    assert "too-few-rows" in {said.code for said in tiny.warnings}
+    told = replace(other, diagnostics={"warnings": (*other.warnings, Message("rows-dropped", share=0.5, rows=6000))})
+    pooled = dpm.pool([tiny, told])
+    assert "too-few-rows" not in {said.code for said in pooled.warnings}
+    assert "rows-dropped of 2:other" in str(pooled.ols("x0 ~ x1"))
+    dpm.report(pooled, tmp_path / "pooled.html")
+    assert "Nothing in this release is clear" not in (tmp_path / "pooled.html").read_text(encoding="utf-8")
+
+    another = dpm.release(site(2, 5), BALL, epsilon=1.0, dataset="another", insecure_seed=5)
+    with warned("too-few-rows", dpm.ReleaseWarning):
+        both = dpm.pool([tiny, another])
+    assert [said.facts.get("part") for said in both.warnings if said.code == "too-few-rows"] == [None]
 
 
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])

@@ -44,7 +44,7 @@ from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, cautions_by_code, columns_with_indices, needs_mean, unknown_feature
-from dpmoments.base.errors import InputValueError, out_of_range
+from dpmoments.base.errors import InputValueError, out_of_range, visible
 from dpmoments.base.values import BoolArray, FloatArray, IntegerArray, directions_of, first_largest, leading_positive
 from dpmoments.schema.columns import Boolean, Categorical
 from dpmoments.schema.constraints import Level, grouping_column, levels_of
@@ -823,7 +823,7 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
     variances = _variances(first.schema, described, priors, indices) + noise**2
     least = np.minimum(np.maximum(noise, 0.5 / np.maximum(counts, 1.0)[:, None]), 0.5)
     shares = np.clip(means, least, 1.0 - least)
-    warned = dict.fromkeys(message.code for release in groups.values() for message in release.warnings)
+    warned = dict.fromkeys(f"{said.code} of {by}={level}" for level, one in groups.items() for said in one.warnings)
     return NaiveBayes(
         by=by,
         classes=tuple(groups),
@@ -837,7 +837,9 @@ def naive_bayes(by: str, groups: Mapping[Level, Moments], columns: Sequence[str]
         is_share=is_share,
         is_level=is_level,
         schema=first.schema,
-        warning=f"Warnings about these releases, explained by describe: {', '.join(warned)}." if warned else "",
+        warning=f"Warnings about these releases, explained by describe: {visible(', '.join(warned))}."
+        if warned
+        else "",
     )
 
 

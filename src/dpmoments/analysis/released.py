@@ -15,8 +15,8 @@ import numpy as np
 from dpmoments.analysis.answers import in_floating_point
 from dpmoments.analysis.available_cases import AvailableCases
 from dpmoments.base.documents import DocumentKind
-from dpmoments.base.errors import InputKeyError, InputTypeError, InputValueError, listed, meant, shown
-from dpmoments.base.message import Message, messages_of
+from dpmoments.base.errors import InputKeyError, InputTypeError, InputValueError, listed, meant, shown, visible
+from dpmoments.base.message import PART, Message, messages_of
 from dpmoments.base.records import AS_IT_IS, ReadBy, read_entries
 from dpmoments.base.values import (
     BoolArray,
@@ -672,7 +672,8 @@ def cautions_in_full(release: Moments) -> str:
 def cautions_by_code(release: Moments) -> str:
     """Return the codes of all warnings about a release in a line; empty without any."""
     weighted = _weighting_note(release)
-    codes = dict.fromkeys(message.code for message in cautions(release) if message != weighted)
+    said = [message for message in cautions(release) if message != weighted]
+    codes = dict.fromkeys(visible(" of ".join((each.code, *each.facts.get(PART, ())))) for each in said)
     said = f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
     return said if weighted is None else "\n".join(filter(None, (f"{weighted.text()}", said)))
 

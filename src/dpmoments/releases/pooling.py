@@ -15,11 +15,11 @@ from dpmoments.analysis.released import Moments
 from dpmoments.base import __version__
 from dpmoments.base.documents import DocumentKind
 from dpmoments.base.errors import InputTypeError, InputValueError, listed
-from dpmoments.base.message import Message
+from dpmoments.base.message import PART, Message
 from dpmoments.base.records import read_entries
 from dpmoments.base.values import FloatArray
 from dpmoments.moments.models import PooledModel
-from dpmoments.moments.repair import Repair
+from dpmoments.moments.repair import Repair, few_rows_message
 from dpmoments.privacy.budget import PrivacyBudget
 from dpmoments.privacy.origin import ReleaseOrigin
 from dpmoments.privacy.receipt import ARITHMETICS, PooledReceipt, PrivacyStatement
@@ -89,6 +89,10 @@ class PooledRelease(MomentRelease):
         return super().__repr__().replace("(", f"({len(self.parts)} releases, ", 1)
 
 
+_OF_COUNTS = "too-few-rows", "row-count-uncertain"
+"""Codes of warnings of a part that a pool leaves out: its own count decides."""
+
+
 def _average(parts: Sequence[MomentRelease], shares: Sequence[FloatArray | None]) -> FloatArray | None:
     """Return the shares of all rows; None if no value can be missing."""
     if any(share is None for share in shares):
@@ -126,7 +130,8 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     -----
     ReleaseWarning
         If a release names no ``dataset`` and is not a group of the same run: nothing then shows that two are not of one
-        table. The text is also in ``release.warnings``.
+        table. If the rows of all tables are too few for the noise on their number. The text is also in
+        ``release.warnings``.
 
     Notes
     -----
@@ -168,8 +173,9 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
             raise InputTypeError(f"a list of releases is pooled, got {type(release).__name__} in it{advice}")
         parts += release.parts if isinstance(release, PooledRelease) else (release,)
     pooled = _pooled(tuple(parts), wanted)
-    if (unchecked := _unchecked(pooled.parts)) is not None:
-        warnings.warn(ReleaseWarning(unchecked, pooled), stacklevel=2)
+    for message in pooled.warnings:
+        if PART not in message.facts:
+            warnings.warn(ReleaseWarning(message, pooled), stacklevel=2)
     return pooled
 
 
@@ -201,9 +207,11 @@ def _pooled(parts: tuple[MomentRelease, ...], repair: Repair) -> PooledRelease:
     privacy = _statement(parts, names)
     counts = [part.noisy_count for part in parts]
     sums = [total for total in totals if total is not None]
-    unchecked = _unchecked(parts)
-    cautions = [said.within(names[part.id]) for part in parts for said in part.warnings]
-    cautions = cautions if unchecked is None else [unchecked, *cautions]
+    count = None if None in counts else float(sum(filter(None, counts)))
+    few = few_rows_message(count, None if model is None else model.law())
+    own = [message for message in (_unchecked(parts), few) if message is not None]
+    of_parts = [said.within(names[part.id]) for part in parts for said in part.warnings if said.code not in _OF_COUNTS]
+    cautions = (*own, *of_parts)
     return PooledRelease(
         schema=first.schema,
         privacy=privacy,
@@ -213,11 +221,11 @@ def _pooled(parts: tuple[MomentRelease, ...], repair: Repair) -> PooledRelease:
         mechanism_options={},
         details={"mechanisms": [part.mechanism for part in parts]},
         repair=repair,
-        noisy_count=None if None in counts else float(sum(filter(None, counts))),
+        noisy_count=count,
         noisy_sum=np.sum(sums, axis=0) if sums else None,
         noisy_gram=np.sum(grams, axis=0),
         center=center,
-        diagnostics={"warnings": tuple(cautions)} if cautions else {},
+        diagnostics={"warnings": cautions} if cautions else {},
         origin=ReleaseOrigin.of_parts(tuple(part.origin for part in parts)),
         parts=parts,
     )
