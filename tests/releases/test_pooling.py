@@ -203,6 +203,25 @@ def test_warnings_of_a_table_name_it_and_of_few_rows_the_pool_judges_its_own(tmp
     assert [said.facts.get("part") for said in both.warnings if said.code == "too-few-rows"] == [None]
 
 
+def test_a_pool_warns_of_small_tables_with_most_of_the_noise() -> None:
+    def table(rows: int, **options: Any) -> dpm.MomentRelease:
+        rng = np.random.default_rng(rows)
+        frame = pd.DataFrame({"age": rng.normal(40, 9, rows), "pay": rng.normal(0, 9, rows), "g": ["a"] * rows})
+        return dpm.release(frame, COLUMNS, epsilon=1.0, dataset=f"of {rows}", insecure_seed=rows, **options)
+
+    large, tiny = table(20_000), table(15)
+    with warned("tables-noisy", dpm.ReleaseWarning, names=("of 15",)):
+        pooled = dpm.pool([large, tiny])
+    (said,) = [each for each in pooled.warnings if each.code == "tables-noisy"]
+    deviations = [release.describe().standard_deviation_noise[0] for release in (pooled, large)]
+    assert said.facts["times"] > 10.0
+    assert deviations[0] > 10.0 * deviations[1]
+    for other in (table(19_000), table(16, mechanism="matrix-laplace")):
+        pooled = dpm.pool([large, other])
+        assert "tables-noisy" not in {each.code for each in pooled.warnings}
+        assert pooled.describe().standard_deviation_noise[0] < 3.0 * deviations[1]
+
+
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace_one"])
 def test_the_receipt_counts_the_table_that_lost_most(neighbors: str) -> None:
     parts = [made(place, rho=rho, neighbors=neighbors, mechanism="gaussian") for place, rho in enumerate((0.5, 0.2))]

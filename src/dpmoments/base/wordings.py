@@ -609,6 +609,15 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             curator="Make releases with dataset='…', one name for each table.",
             shell="Make releases with --dataset NAME, one name for each table.",
         ),
+        "tables-noisy": Wording(
+            "Most of the noise of this pool comes from tables of few rows: {names:plain}. Without them, the noise on sums of "
+            "squares would be up to {times:.2g} times smaller.",
+            analyst="Pool the others.",
+            curator="Release a small table together with another, or with mechanism='matrix-laplace' or 'gaussian', whose noise "
+            "is the same for every table.",
+            shell="Release a small table together with another, or with --mechanism matrix-laplace or gaussian, whose noise is "
+            "the same for every table.",
+        ),
         "weighted-rows": Wording(_weighted_rows, "column total effective unit? clipped?"),
         "weights-from-table": Wording(
             "The weights {column} were computed from the table (computed_from), so a row also changes the weights of other rows: "

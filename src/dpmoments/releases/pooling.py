@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from dpmoments.base.errors import InputTypeError, InputValueError, listed
 from dpmoments.base.message import PART, Message
 from dpmoments.base.records import read_entries
 from dpmoments.base.values import FloatArray
+from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import PooledModel
 from dpmoments.moments.repair import Repair, few_rows_message
 from dpmoments.privacy.budget import PrivacyBudget
@@ -93,6 +95,13 @@ _OF_COUNTS = "too-few-rows", "row-count-uncertain"
 """Codes of warnings of a part that a pool leaves out: its own count decides."""
 
 
+_MANY_TIMES = 4.0
+"""Warn of a part whose noise SD on a sum of squares is this multiple of √k times the least of the k parts."""
+
+_MAX_SHARE_OF_NOISY = 0.25
+"""Warn only if the noisy parts have at most this share of the rows: without them, little is lost."""
+
+
 def _average(parts: Sequence[MomentRelease], shares: Sequence[FloatArray | None]) -> FloatArray | None:
     """Return the shares of all rows; None if no value can be missing."""
     if any(share is None for share in shares):
@@ -130,8 +139,8 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     -----
     ReleaseWarning
         If a release names no ``dataset`` and is not a group of the same run: nothing then shows that two are not of one
-        table. If the rows of all tables are too few for the noise on their number. The text is also in
-        ``release.warnings``.
+        table. If the rows of all tables are too few for the noise on their number. If tables of few rows have most of the
+        noise. The text is also in ``release.warnings``.
 
     Notes
     -----
@@ -140,7 +149,11 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     disjoint is taken on trust: no release can show it. Under ``replace_one`` neighbors differ in one row's values
     within its table, and each table's number of rows is public.
 
-    **Noise.** Moments about different centers (of ``standardized``, ``coinpress``) are moved to one, the mean of the
+    **Noise** is added up, and one part can have most of it. The default finds scales in each table. In a small one noise
+    makes them too large, and the noise on sums of squares grows with their square. Release a small table together with
+    another, or by a mechanism whose noise is the same for every table (``matrix-laplace``, ``gaussian``), or leave it out.
+
+    Moments about different centers (of ``standardized``, ``coinpress``) are moved to one, the mean of the
     centers weighted by row counts: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
     (:class:`dpmoments.moments.models.PooledModel`). The noise distribution is exact for a fixed c, and to first order if
     c uses noisy row counts. It is conditional on everything that the releases' noise is conditional on. If one of them
@@ -209,7 +222,10 @@ def _pooled(parts: tuple[MomentRelease, ...], repair: Repair) -> PooledRelease:
     sums = [total for total in totals if total is not None]
     count = None if None in counts else float(sum(filter(None, counts)))
     few = few_rows_message(count, None if model is None else model.law())
-    own = [message for message in (_unchecked(parts), few) if message is not None]
+    noisy = (
+        None if model is None or count is None else _noisy(parts, [law.about(shift) for _, law, shift in model.parts])
+    )
+    own = [message for message in (_unchecked(parts), few, noisy) if message is not None]
     of_parts = [said.within(names[part.id]) for part in parts for said in part.warnings if said.code not in _OF_COUNTS]
     cautions = (*own, *of_parts)
     return PooledRelease(
@@ -314,6 +330,19 @@ def _unchecked(parts: tuple[MomentRelease, ...]) -> Message | None:
     if not doubtful:
         return None
     return Message("tables-not-checked", names=[part.origin.label for part in parts if part.id in doubtful])
+
+
+def _noisy(parts: Sequence[MomentRelease], laws: Sequence[NoiseLaw]) -> Message | None:
+    """Warn of parts of few rows with most of the noise on sums of squares; None without any."""
+    squares = np.array([law.cell_variances().diagonal()[1:] for law in laws])
+    squares = squares[:, squares.min(axis=0) > 0.0]
+    noisy = (squares > _MANY_TIMES**2 * len(parts) * squares.min(axis=0, initial=math.inf)).any(axis=1)
+    rows = np.array([float(part.n_rows) for part in parts])
+    if not noisy.any() or rows[noisy].sum() > _MAX_SHARE_OF_NOISY * rows.sum():
+        return None
+    times = math.sqrt(float((squares.sum(axis=0) / squares[~noisy].sum(axis=0)).max()))
+    names = [part.origin.label for part, is_noisy in zip(parts, noisy, strict=True) if is_noisy]
+    return Message("tables-noisy", names=names, times=times)
 
 
 def _describe_unit(part: MomentRelease) -> str:
