@@ -142,6 +142,27 @@ def test_sampling_error_of_a_correlation_is_of_the_rows_with_both_values() -> No
     assert found.sampling_noise[1, 0] ** 2 * both == pytest.approx(1.0, abs=0.03)
 
 
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_regressions_state_the_rows_that_have_all_values(seeds: tuple[int, ...]) -> None:
+    tables = [people(seed) for seed in seeds]
+    release, table = noiseless(*tables), pd.concat(tables)
+    pair = int(table[["value", "other"]].notna().all(axis=1).sum())
+    fits = [release.ols("value ~ other"), release.ridge("value", ["other"])]
+    for fit in fits:
+        assert fit.nobs == fit.n_rows == pair
+        assert f"about {pair:,} of {len(table):,}" in str(fit)
+    assert fits[0].df_resid == pytest.approx(pair - 2, abs=0.5)
+    assert f"F(1, {pair - 2:,})" in str(fits[0])
+    assert release.anova("value", "kind").degrees[1] == pytest.approx(release.ols("value ~ kind").df_resid, abs=0.01)
+
+    names = ["value", "other", "smoker"]
+    fewest = min(int(table[[one, other]].notna().all(axis=1).sum()) for one in names for other in names)
+    several = release.ols("value ~ other + smoker")
+    assert several.nobs == release.iv("value ~ [other ~ smoker]").nobs == fewest
+    assert f"at most {fewest:,} of" in str(several)
+    assert any("At most" in remark for remark in several.remarks)
+
+
 def test_the_sampling_error_of_an_explained_share_is_that_of_draws() -> None:
     """The error of complete rows is a third of it."""
     schema = dpm.Schema(dpm.Numeric("value", 0, 10, RULE, fill=5), dpm.Numeric("other", 0, 10, RULE, fill=5))

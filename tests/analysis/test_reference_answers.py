@@ -627,6 +627,7 @@ def public_names(kind: type) -> tuple[str, ...]:
         "search",
         "law",
         "clipping",
+        "complete",
     }
     return tuple(name for name in dict.fromkeys(stated + found) if not name.startswith("_") and name not in left_out)
 

@@ -24,7 +24,14 @@ from dpmoments.analysis.answers import (
 from dpmoments.analysis.confidence import error_rate, format_probability, holds_among_all, verdict_columns
 from dpmoments.analysis.contrasts import format_end
 from dpmoments.analysis.estimate import Estimates, estimates_of_errors
-from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of, semidefinite
+from dpmoments.analysis.functionals import (
+    bilinear,
+    covariance_of_gaps,
+    gaps_of,
+    joint_gaps_of,
+    semidefinite,
+    share_of_complete_rows,
+)
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regressors import Regressors
 from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean, rows_per_independent
@@ -60,6 +67,7 @@ class Equations:
     regressors: list[int]  # the exogenous, then the endogenous
     target: int
     n_exogenous: int
+    complete: float  # share of the rows with all values
 
     def combination(self, coefficients: FloatArray) -> FloatArray:
         """Return b on v."""
@@ -160,8 +168,9 @@ class Equations:
         spread = (difference @ (noise + sampling) @ difference.T)[np.ix_(endogenous, endogenous)]
         apart = (plain - self.coefficients)[endogenous]
         durbin, p = float(apart @ np.linalg.solve(spread, apart)), len(endogenous)
-        degrees = self.n_rows / self.rows_per_unit - len(self.regressors) - p
-        left = max(self.n_rows / self.rows_per_unit - durbin, np.finfo(float).tiny)
+        independent = self.n_rows * self.complete / self.rows_per_unit
+        degrees = independent - len(self.regressors) - p
+        left = max(independent - durbin, np.finfo(float).tiny)
         statistic = durbin / p * degrees / left
         return JointTest(statistic, p, degrees, float(scipy.special.fdtrc(p, degrees, statistic)), math.nan)
 
@@ -236,8 +245,8 @@ class InstrumentalVariables(Answer):
 
     @property
     def nobs(self) -> int:
-        """Number of rows."""
-        return round(self.equations.n_rows)
+        """Rows with all values, at most those of the pair of columns with the fewest."""
+        return round(self.equations.n_rows * self.equations.complete)
 
     @takes_level
     def conf_int(self, level: float | None = None) -> pd.DataFrame:
@@ -437,6 +446,7 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
         list(range(n_plain + n_endogenous)),
         len(features),
         n_plain,
+        share_of_complete_rows(release, features)[0],
     )
     try:
         coefficients = equations.coefficients

@@ -18,6 +18,7 @@ from dpmoments.analysis.functionals import (
     indicator_mask,
     joint_gaps_of,
     semidefinite,
+    share_of_complete_rows,
 )
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
@@ -150,6 +151,7 @@ class NormalEquations:
     gaps: FloatArray | None = None
     joint_gaps: FloatArray | None = None  # (k + 1, k + 1) or None, see `LocalMoments`
     weighted: FloatArray | None = None  # (k, k) or None, M_AA by squared weights less M_AA
+    complete: float = 1.0  # share of the rows with values of all regressors and the target
 
     @classmethod
     def of(
@@ -219,6 +221,7 @@ class NormalEquations:
             gaps=gaps,
             joint_gaps=joint_gaps,
             weighted=weighted,
+            complete=share_of_complete_rows(release, indices)[0],
         )
 
     @cached_property
@@ -241,6 +244,7 @@ class NormalEquations:
             psd=carried @ self.psd_gram @ carried.T,
             shape=carried @ self.sampling_shape @ carried.T,
             rows_per_unit=self.rows_per_unit,
+            complete=self.complete,
         )
 
     @property
@@ -397,12 +401,12 @@ class NormalEquations:
     @property
     def degrees_of_freedom(self) -> float:
         """Residual degrees of freedom n − k, at least 1."""
-        # n counts the rows in which the target is present. If a unit has several rows, n is the number of full units.
+        # n counts the rows with values of all that is used. If a unit has several rows, n is the number of full units.
         return max(self.n_rows / self._rows_per_residual - self.n_regressors, 1.0)
 
     @property
     def _rows_per_residual(self) -> float:
-        return self.rows_per_unit * (1.0 if self.gaps is None else 1.0 + float(self.gaps[-1]))
+        return self.rows_per_unit / self.complete
 
     @property
     def estimate(self) -> FloatArray:

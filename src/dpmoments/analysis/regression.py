@@ -15,6 +15,7 @@ import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.description import describe
+from dpmoments.analysis.functionals import share_of_complete_rows
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
@@ -391,7 +392,7 @@ def _fitted_line(
         unit_ball_error_bound=value,
         error_bound_note=note,
         released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
-        n_rows=release.sample_size,
+        n_rows=round(release.sample_size * share_of_complete_rows(release, [*a, y])[0]),
         with_intercept=chosen.intercept,
         help=_help(release, equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),

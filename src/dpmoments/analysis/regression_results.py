@@ -43,9 +43,9 @@ from dpmoments.analysis.effects import vif
 from dpmoments.analysis.estimate import Estimates
 from dpmoments.analysis.formula import WithTerms
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import covariance_of_gaps
+from dpmoments.analysis.functionals import covariance_of_gaps, share_of_complete_rows
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import Moments, dates_in
+from dpmoments.analysis.released import Moments, dates_in, indices_of
 from dpmoments.base.errors import InputAttributeError, InputValueError
 from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.schema.schema import Schema
@@ -135,9 +135,10 @@ class ExplainedVariance:
         if equations.with_constant:
             of_target[0] = -float(moments[0, -1]) / float(moments[0, 0])
         total = float(of_target @ moments @ of_target)
-        degrees, independent = max(n_rows - k, 1.0), n_rows / equations.rows_per_unit
+        complete, independent = n_rows * equations.complete, n_rows / equations.rows_per_unit
+        degrees = max(complete - k, 1.0)
         if total <= 0.0:
-            return cls(0.0, math.inf, math.inf, degrees, n_rows)
+            return cls(0.0, math.inf, math.inf, degrees, complete)
         product = inverse @ equations.noise_covariance(beyond)
         residual = float(beyond @ moments @ beyond) + times * float(np.trace(product))
         by_mean = 0.0  # about the noisy mean, the total is too small by the noise of that mean
@@ -159,7 +160,7 @@ class ExplainedVariance:
             weights = gradient[None] * (n_rows / total)
             added = covariance_of_gaps(weights, covariance, equations.gaps, equations.joint_gaps)
             sampling += float(added[0, 0]) / independent
-        return cls(share, math.sqrt(privacy), math.sqrt(max(sampling, 0.0)), degrees, n_rows, equations.with_constant)
+        return cls(share, math.sqrt(privacy), math.sqrt(max(sampling, 0.0)), degrees, complete, equations.with_constant)
 
     @property
     def adjusted(self) -> float:
@@ -237,6 +238,8 @@ class FittedLine(Answer):
     released_r_squared : float
         Share of the target's released variance that the fit explains at the released moments: too large if they are noisy.
     n_rows : int
+        Rows with values of all features and of the target. If several columns have missing values, an upper bound: those of
+        the pair with the fewest.
     with_intercept : bool
     release : Moments
         The release, with the terms of a formula that it has not.
@@ -558,6 +561,12 @@ class FittedLine(Answer):
         return (0.0 if self.is_noise else lower), (upper if self._is_identified else 1.0)
 
     @property
+    def _complete(self) -> tuple[float, bool]:
+        """Share of the rows with all values, and True if it is an upper bound."""
+        used = indices_of(self.release.feature_names, (self.target, *self.features))
+        return share_of_complete_rows(self.release, used)
+
+    @property
     def _r_squared_error(self) -> float:
         lower, upper = self.r_squared_interval()
         # at most four decimals of a share
@@ -611,8 +620,12 @@ class FittedLine(Answer):
         )
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         error = 0.0 if self.equations is None else math.sqrt(self.equations.noise.count_variance)
-        rows = f"{self.n_rows:,}" + (f" ± {rounded(error, error)}" if error > 0.0 else "")
-        title = f"{self.method} regression of {self.target} on {count}{alpha}, {rows} rows"
+        rows = f"{self.release.sample_size:,}" + (f" ± {rounded(error, error)}" if error > 0.0 else "")
+        share, is_bound = self._complete
+        if share < 1.0:
+            rows = f"{'at most' if is_bound else 'about'} {self.n_rows:,} of {rows}"
+        rows += " rows (those with all values)" if share < 1.0 else " rows"
+        title = f"{self.method} regression of {self.target} on {count}{alpha}, {rows}"
         if self.too_few:
             counted = "counted as an average level" if self._is_penalized else "merged into the reference level"
             merged = f"{counted} (rare, noise hides them): {', '.join(self.too_few)}"
@@ -624,9 +637,15 @@ class FittedLine(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
+        about_rows = ""
+        if self._complete[1]:
+            about_rows = (
+                "Each covariance is of the rows with both values. At most as many rows have all values as have those of the "
+                "pair of columns with the fewest."
+            )
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."
-            return tuple(filter(None, [about, self.warning]))
+            return tuple(filter(None, [about, about_rows, self.warning]))
         about = ""
         if self._is_penalized:
             about = "The errors of penalized coefficients are not known; ols() has errors, intervals and p-values."
@@ -648,7 +667,7 @@ class FittedLine(Answer):
                 f"Privacy noise moved the encoded coefficients (norm {size:.3g}) by at most {bound:.3g}, with confidence "
                 f"{self.level:.0%} ({self.error_bound_note})."
             )
-        return tuple(filter(None, [about, about_z, about_bound, self.warning]))
+        return tuple(filter(None, [about, about_z, about_bound, about_rows, self.warning]))
 
     def _columns(self) -> list[Column]:
         name = Column("feature", self.names, "", label=True)
