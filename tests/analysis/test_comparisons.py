@@ -88,7 +88,11 @@ def test_numbers_that_are_noise_are_called_noise() -> None:
     assert "number of rows not clear (noise)" in str(means)
     assert np.isnan(means.mean[0, 2])
     assert release.anova("income", by="region").verdict == "not clear (noise)"
-    assert "noise" in release.anova("income", by="region").table()[1]
+    anova = release.anova("income", by="region")
+    between, within, _ = anova.table()[1:]
+    assert [row.count("noise") for row in (between, within)] == [2, 2]
+    assert anova.noise[1] > anova.sum_of_squares[1]
+    assert np.isnan(anova.to_pandas()["sum_of_squares"]).all()
     assert release.t_test("income", by="smoker").verdict == NOT_ESTIMABLE
     assert not release.partial_correlation().identified
     assert "too noisy to invert" in str(release.partial_correlation())

@@ -17,7 +17,6 @@ from dpmoments.analysis.answers import (
     format_level,
     in_floating_point,
     intervals,
-    number,
     rounded,
     step_errors,
 )
@@ -324,7 +323,7 @@ class AnalysisOfVariance(Answer):
     counts : ndarray of shape (k,)
         Rows of each group as released.
     sum_of_squares : tuple of float
-        Between and within groups, less the expected effect of noise; 0 or above.
+        Between and within groups, less the expected effect of noise; 0 or above. Printed as “noise” if noise dominates it.
     noise_between : float
         Expected effect of noise on the sum of squares between groups; NaN if not known.
     noise : tuple of float
@@ -395,17 +394,24 @@ class AnalysisOfVariance(Answer):
         """Return the usual table: between, within, total."""
         (between, within), (upper, lower) = self.sum_of_squares, self.degrees
         totals, noise = (between, within, between + within), self.noise
-        cells = [rounded(*pair) for pair in zip(totals, noise, strict=True)]
-        squares = [
-            rounded(value / degrees, deviation / degrees) if degrees > 0.0 else number(math.nan)
-            for value, deviation, degrees in zip(totals, noise, self.degrees, strict=False)
-        ]
+        squares, means = ["", "", ""], ["", "", ""]
+        for row, (total, deviation, hidden) in enumerate(zip(totals, noise, self._is_noise, strict=True)):
+            squares[row] = NOISE if hidden else rounded(total, deviation)
+            if row < 2:
+                count = self.degrees[row] or math.nan
+                means[row] = NOISE if hidden else rounded(total / count, deviation / count)
         return [
             ("", "sum of squares", "degrees", "mean square"),
-            ("between groups", cells[0], f"{upper:,.0f}", NOISE if self.lost else squares[0]),
-            ("within groups", cells[1], f"{lower:,.0f}", squares[1]),
-            ("total", cells[2], f"{upper + lower:,.0f}", ""),
+            ("between groups", squares[0], f"{upper:,.0f}", means[0]),
+            ("within groups", squares[1], f"{lower:,.0f}", means[1]),
+            ("total", squares[2], f"{upper + lower:,.0f}", means[2]),
         ]
+
+    @property
+    def _is_noise(self) -> tuple[bool, bool, bool]:
+        """True for sums of squares (between, within, total) that noise dominates."""
+        within = self.sum_of_squares[1]
+        return self.lost, self.noise[1] >= within, self.noise[2] >= sum(self.sum_of_squares)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -424,7 +430,7 @@ class AnalysisOfVariance(Answer):
     def _columns(self) -> list[Column]:
         return [
             Column("source", ("between groups", "within groups"), label=True),
-            Column("sum_of_squares", self.sum_of_squares),
+            Column("sum_of_squares", np.where(self._is_noise[:2], np.nan, self.sum_of_squares)),
             Column("degrees", self.degrees),
             Column("f", np.array([self.f, np.nan])),
             Column("p_value", np.array([self.p_value, np.nan])),

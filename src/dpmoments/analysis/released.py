@@ -672,8 +672,8 @@ def cautions_in_full(release: Moments) -> str:
 def cautions_by_code(release: Moments) -> str:
     """Return the codes of all warnings about a release in a line; empty without any."""
     weighted = _weighting_note(release)
-    said = [message for message in cautions(release) if message != weighted]
-    codes = dict.fromkeys(visible(" of ".join((each.code, *each.facts.get(PART, ())))) for each in said)
+    warned = [message for message in cautions(release) if message != weighted]
+    codes = dict.fromkeys(visible(" of ".join((each.code, *each.facts.get(PART, ())))) for each in warned)
     said = f"Warnings about this release, explained by describe: {', '.join(codes)}." if codes else ""
     return said if weighted is None else "\n".join(filter(None, (f"{weighted.text()}", said)))
 
