@@ -99,6 +99,8 @@ def test_numbers_that_are_noise_are_called_noise() -> None:
     assert release.pca().is_noise.all()
     assert "not clear (noise)" in str(release.pca(1))
     assert not release.graphical_lasso().edges
+    assert "dependence not clear (noise)" in str(release.graphical_lasso())
+    assert "no edges, since no correlation exceeds alpha" in str(usual().graphical_lasso(alpha=1.0))
     assert release.lda("region").verdict == "not clear (noise)"
     assert np.isnan(release.mahalanobis(people(3)).distances).all()
     for name, arguments in ASKED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -212,6 +213,19 @@ def test_a_set_is_stated_if_noise_leaves_a_sum_of_squares_below_zero() -> None:
     assert "∞" in str(answer)
 
 
+def test_tests_of_instruments_are_named_as_tests_and_nothing_is_printed_as_nan() -> None:
+    rng = np.random.default_rng(0)
+    x, k = rng.normal(0.0, 1.0, 1_000), np.ones(1_000)
+    rows = pd.DataFrame({"x": x, "z": x + rng.normal(0.0, 1.0, 1_000), "k": k, "y": x})
+    schema = dpm.Schema(*(dpm.Numeric(name, -4, 4) for name in ("x", "z", "k", "y")))
+    released = dpm.release(rows.clip(-4, 4), schema, epsilon=5.0, insecure_seed=1)
+    answer = str(released.iv("y ~ [x ~ z + k]"))
+    assert "test of exogeneity (Wu–Hausman): F(" in answer
+    assert "test that the instruments agree (Sargan): χ²(" in answer
+    constant = replace(released.iv("y ~ [x ~ z]"), first_stage={"x": {"f": 1.0, "p_value": 0.4, "partial_r2": np.nan}})
+    assert "partial R² not estimable" in str(constant)
+
+
 @pytest.mark.parametrize(
     ("formula", "words"),
     [
@@ -342,15 +356,31 @@ def test_answers_are_textbook_answers_without_noise() -> None:
     np.testing.assert_allclose(one.get_communalities() + one.get_uniquenesses(), 1.0, atol=1e-9)
 
 
-def test_a_rotation_is_the_one_of_greatest_variance() -> None:
-    """No rotation by a small angle has a greater sum of variances of squared, normalized loadings."""
+LOADINGS = np.array([[0.8, 0.1], [0.7, 0.2], [0.6, 0.1], [0.1, 0.9], [0.3, 0.5], [0.2, 0.6]])
+
+
+def two_factors() -> scales.FactorAnalysis:
     rng = np.random.default_rng(5)
     names = [f"i{at}" for at in range(6)]
-    loadings = np.array([[0.8, 0.1], [0.7, 0.2], [0.6, 0.1], [0.1, 0.9], [0.3, 0.5], [0.2, 0.6]])
-    factors, unique = rng.normal(0.0, 1.0, (2_000, 2)), np.sqrt(1.0 - (loadings**2).sum(axis=1))
-    table = factors @ loadings.T + unique * rng.normal(0.0, 1.0, (2_000, 6))
+    factors, unique = rng.normal(0.0, 1.0, (2_000, 2)), np.sqrt(1.0 - (LOADINGS**2).sum(axis=1))
+    table = factors @ LOADINGS.T + unique * rng.normal(0.0, 1.0, (2_000, 6))
     schema = dpm.Schema(*(dpm.Numeric(name, -6, 6) for name in names))
-    found = drawn(template(schema, "gaussian", rho=1e9), table, None).factor_analysis(2).loadings_
+    return drawn(template(schema, "gaussian", rho=1e9), table, None).factor_analysis(2)
+
+
+def test_shares_of_factors_that_noise_hides_are_not_printed() -> None:
+    answer = two_factors()
+    value = answer.estimates.value.copy()
+    for hidden, printed in (([0], "share of the variance: –, "), ([0, 6], "")):
+        value[hidden] = np.nan
+        said = replace(answer, estimates=replace(answer.estimates, value=value)).remarks[0]
+        assert said.startswith(printed)
+        assert bool(said) == bool(printed)
+
+
+def test_a_rotation_is_the_one_of_greatest_variance() -> None:
+    """No rotation by a small angle has a greater sum of variances of squared, normalized loadings."""
+    found = two_factors().loadings_
 
     def variance(angle: float) -> float:
         turned = found @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
@@ -358,7 +388,7 @@ def test_a_rotation_is_the_one_of_greatest_variance() -> None:
         return float(squares.var(axis=0).sum())
 
     assert all(variance(0.0) > variance(angle) for angle in (-0.3, -0.01, 0.01, 0.3))
-    assert np.abs(found).max(axis=1) == pytest.approx(loadings.max(axis=1), abs=0.1)
+    assert np.abs(found).max(axis=1) == pytest.approx(LOADINGS.max(axis=1), abs=0.1)
 
 
 @pytest.mark.long

@@ -432,3 +432,13 @@ def test_twice_the_rows_or_budget_halve_the_noise_on_a_mean_of_one_column() -> N
         for kind in ("rows", "budget"):
             assert found[kind].before == pytest.approx(forecast.noise.mean[0] / 2.5, rel=1e-6)
             assert found[kind].ratio == pytest.approx(0.5, abs=0.05)
+
+
+def test_changes_are_measured_by_the_means_of_the_same_columns() -> None:
+    """Of three numbers with like noise; levels, which have less, are not among them."""
+    numbers = [dpm.Numeric(name, 0, 100) for name in ("age", "pulse", "weight")]
+    schema = dpm.Schema(*numbers, dpm.Boolean("smoker"), dpm.Categorical("ward", ["a", "b", "c"]))
+    forecast = dpm.forecast(schema, n_rows=200, epsilon=0.3)
+    found = {change.kind: change for change in forecast.changes if "sd on a mean" in change.measure}
+    assert {"rows", "budget", "column", "columns"} <= found.keys()
+    assert len({round(change.before, 3) for change in found.values()}) == 1

@@ -605,7 +605,10 @@ class GraphicalLasso(Answer):
     @property
     def heading(self) -> tuple[str, ...]:
         k, result = len(self.feature_names), len(self.edges)
-        words = f"{result} of {k * (k - 1) // 2} edges" if result else f"dependence {NOT_CLEAR_NOISE}"
+        words = f"{result} of {k * (k - 1) // 2} edges"
+        if not result:
+            hidden = self.alpha <= _PENALTY * self.noise
+            words = f"dependence {NOT_CLEAR_NOISE}" if hidden else "no edges, since no correlation exceeds alpha"
         return (f"graphical lasso, alpha = {number(self.alpha)}: {words}",)
 
     @property

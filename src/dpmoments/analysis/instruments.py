@@ -21,7 +21,13 @@ from dpmoments.analysis.answers import (
     number,
     takes_level,
 )
-from dpmoments.analysis.confidence import error_rate, format_probability, holds_among_all, verdict_columns
+from dpmoments.analysis.confidence import (
+    NOT_ESTIMABLE,
+    error_rate,
+    format_probability,
+    holds_among_all,
+    verdict_columns,
+)
 from dpmoments.analysis.contrasts import format_end
 from dpmoments.analysis.estimate import Estimates, estimates_of_errors
 from dpmoments.analysis.functionals import (
@@ -320,8 +326,8 @@ class InstrumentalVariables(Answer):
     def heading(self) -> tuple[str, ...]:
         through = f"{', '.join(self.endogenous)} by {', '.join(self.instruments)}"
         stages = "; ".join(
-            f"first stage of {name}: F = {number(stage['f'])}, {format_probability(stage['p_value'], 3)}, "
-            f"partial R² = {stage['partial_r2']:.3f}"
+            f"first stage of {name}: F = {number(stage['f'])}, {format_probability(stage['p_value'], 3)}, partial R² "
+            + (NOT_ESTIMABLE if math.isnan(stage["partial_r2"]) else f"= {stage['partial_r2']:.3f}")
             for name, stage in self.first_stage.items()
         )
         return f"two-stage least squares of {self.target}: {through}", stages
@@ -335,8 +341,10 @@ class InstrumentalVariables(Answer):
             pieces = " or ".join(f"[{format_end(low, math.nan)}, {format_end(high, math.nan)}]" for low, high in found)
             pieces = pieces or "empty, no value fits the instruments"
             rubin = f"Anderson–Rubin set of {self.endogenous[0]} ({format_level(self.level)}): {pieces}"
-        sargan = "" if self.sargan is None else f"; instruments agree: {self.sargan.description}"
-        return weak, rubin, f"exogenous: {self.wu_hausman.description}{sargan}", *self.estimates.remarks
+        tests = f"test of exogeneity (Wu–Hausman): {self.wu_hausman.description}"
+        if self.sargan is not None:
+            tests += f"; test that the instruments agree (Sargan): {self.sargan.description}"
+        return weak, rubin, tests, *self.estimates.remarks
 
     def _columns(self) -> list[Column]:
         columns = [column for column in self.estimates._columns() if column.name not in ("verdict", "holds_among_all")]

@@ -279,10 +279,15 @@ class FactorAnalysis(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        shares = ", ".join(f"{100.0 * share:.3g} %" for share in self.get_factor_variance()[1])
+        k, m = self.loadings_.shape
+        known = np.isfinite(self.estimates.value[: k * m]).reshape(m, k).all(axis=1)
+        shares = ", ".join(
+            f"{100.0 * share:.3g} %" if is_known else number(None)
+            for share, is_known in zip(self.get_factor_variance()[1], known, strict=True)
+        )
         hidden = "Loadings that noise hides are not estimable: use fewer factors or items."
         return (
-            f"share of the variance: {shares}",
+            f"share of the variance: {shares}" if known.any() else "",
             f"in brackets: {100.0 * self.level:.6g} % intervals",
             _AT_LIMIT if self.at_limit else "",
             "" if np.isfinite(self.estimates.value).all() else hidden,

@@ -314,7 +314,7 @@ def _stated(setting: ReleasePlan, values: Mapping[str, Any]) -> ReleasePlan | No
 
 
 def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan | None) -> Change | None:
-    """Compare the noise on the remaining features' correlations, or one column's mean in SDs."""
+    """Compare the median noise on the remaining numbers' correlations, or their means in SDs."""
     before, after = setting.noise, None if changed is None else changed.known_noise
     if before is None or after is None:
         return None
@@ -324,7 +324,13 @@ def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan |
     now, then = before.typical_correlation(those), after.typical_correlation(chosen)
     measure, why = "on a correlation", []
     if not math.isfinite(then):
-        now, then = (float(np.median(noise.mean_in_deviations[of])) for noise, of in ((before, those), (after, chosen)))
+        # as for correlations, shares count only if there is no number
+        numbers = [place for place, index in enumerate(those) if not before.typical.shares[index]]
+        both = ((before, those), (after, chosen))
+        now, then = (
+            float(np.median([noise.mean_in_deviations[of[place]] for place in numbers or range(len(of))]))
+            for noise, of in both
+        )
         measure = "sd on a mean"
     elif math.isinf(now):
         lost = [name for name in before.hidden_features if name in stay and name not in after.hidden_features]

@@ -527,7 +527,9 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
     if facts.rows == 0:
         if not facts.failures:
             yield Verdict(
-                Seriousness.ROWS_LOST, 1.0, "the table has no rows: under replace_one there is nothing to release"
+                Seriousness.ROWS_LOST,
+                1.0,
+                "the table has no rows: a release would be only noise (under replace_one it stops)",
             )
     elif facts.kept + as_asked <= (1.0 - _MAX) * facts.rows:
         by_rows = sorted(facts.rules.values(), key=lambda rule: -rule.rows)[:_MAX_RULES]
