@@ -344,6 +344,15 @@ def test_mistakes_are_refused_before_a_row_is_read() -> None:
         found.cross_table("sex", "sex")
 
 
+def test_a_cross_table_and_the_table_state_one_upper_end_of_a_cell() -> None:
+    noisy = np.array([[50.0, -1.0], [0.0, 1.0], [40.0, 2.0]])
+    table = CountTable.of(("level", "flag"), (("a", "b", "c"), (False, True)), noisy, CountNoise("laplace", 1.0))
+    below = table.cross_table("level", "flag").below
+    upper = table.conf_int()[..., 1]
+    assert (below > 0).tolist() == [[False, True], [True, True], [False, True]]
+    assert (below[below > 0] == upper[below > 0] + 1).all()
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # the test of independence
 

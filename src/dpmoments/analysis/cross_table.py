@@ -643,14 +643,16 @@ class CountTable(Answer):
         statistic, degrees, p_value = independence_test(
             table.noisy_counts, privacy, float(table.rows_per_unit * table.n_rows), table.noise
         )
+        noise = np.full(table.counts.shape, table.standard_error)
+        hidden = counts_below(table.noisy_counts, noise, table.counts, table.noise) > 0
         return CrossTable(
             by=by,
             other=other,
             rows=_named(by, table.levels[0]),
             labels=_named(other, table.levels[1]),
             counts=table.counts,
-            noise=(noise := np.full(table.counts.shape, table.standard_error)),
-            below=counts_below(table.noisy_counts, noise, table.counts, table.noise),
+            noise=noise,
+            below=np.where(hidden, table.conf_int(0.95)[..., 1] + 1.0, 0.0).astype(np.int64),
             margin_noise=(of_margins[0], of_margins[1], table.total_error),
             n_rows=table.n_rows,
             statistic=statistic,
