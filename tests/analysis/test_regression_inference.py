@@ -340,6 +340,20 @@ def test_a_feature_that_hardly_varies_is_named() -> None:
     assert dpm.release(table, SCHEMA, epsilon=5.0, insecure_seed=1).ols("income", ["age"]).identified
 
 
+def test_features_that_follow_from_each_other_are_named_if_noise_leaves_no_doubt() -> None:
+    rng = np.random.default_rng(5)
+    age = rng.integers(18, 90, 4_000).astype(float)
+    table = pd.DataFrame({"age": age, "months": 12 * age, "dose": rng.uniform(0, 9, 4_000), "y": 0.3 * age})
+    ranges = {"age": (18, 90), "months": (216, 1_080), "dose": (0, 9), "y": (-20, 60)}
+    schema = dpm.Schema(*(dpm.Numeric(name, *bounds) for name, bounds in ranges.items()))
+    said = "The features age, months nearly follow from each other (all but 1% of their variance): leave one out."
+    for epsilon, known in ((1.0, False), (200.0, True), (1e6, True)):
+        fit = dpm.release(table, schema, epsilon=epsilon, insecure_seed=1).ols("y ~ age + months + dose")
+        assert not fit.identified
+        assert (said in str(fit)) == known
+        assert ("It takes" in str(fit)) != known
+
+
 def test_a_fit_that_noise_hides_says_so_and_bounds_nothing() -> None:
     table = people(300)
     fit = dpm.release(table, SCHEMA, epsilon=0.05, insecure_seed=1).ols("income", ["age", "smoker"])

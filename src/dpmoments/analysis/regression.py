@@ -432,11 +432,36 @@ def _help(release: Moments, equations: NormalEquations | None, names: Sequence[s
     if 0 < len(lost) < len(names):
         words = ("vary", "them") if len(lost) > 1 else ("varies", "it")
         return f"Noise hides how much {', '.join(lost)} {words[0]}: leave {words[1]} out."
+    if following := _following(equations, names):
+        of_them = f"{', '.join(following)} nearly follow from each other"
+        return f"The features {of_them} (all but {_FOLLOWS:.0%} of their variance): leave one out."
     least = equations.least_eigenvalue
     if least <= 0.05 * equations.noise_floor:
         return f"It takes {fewer}far more rows or a far larger budget."
     times = max(equations.noise_floor / least, 1.5)
     return f"It takes {fewer}at least {times:.1f} times the rows or the budget."
+
+
+_FOLLOWS = 0.01
+"""Share of the features' variance below which a combination of them counts as constant."""
+
+
+def _following(equations: NormalEquations, names: Sequence[str]) -> list[str]:
+    """Return features of which the others nearly follow, whatever the noise was; empty without any."""
+    if not equations.with_constant:
+        return []
+    along = equations.gram[0, 1:] / equations.gram[0, 0]
+    places = equations.design_map[1:-1] - np.outer(along, equations.design_map[0])
+    covariance = equations.gram[1:, 1:] - np.outer(along, equations.gram[0, 1:])
+    size = np.diag(covariance)
+    if len(names) < 2 or not (size > 0.0).all():
+        return []
+    eigenvalues, vectors = np.linalg.eigh(covariance / np.sqrt(np.outer(size, size)))
+    weights = vectors[:, 0]
+    noise = math.sqrt(max(equations.noise.variance_of_square(weights / np.sqrt(size) @ places), 0.0))
+    if max(float(eigenvalues[0]), 0.0) + 3.0 * noise > _FOLLOWS:
+        return []
+    return [name for name, weight in zip(names, np.abs(weights), strict=True) if weight > 0.1 * np.abs(weights).max()]
 
 
 # The ridge parameter that a release itself asks for, from the law of its noise: ``docs/evidence/derivations/ridge-parameter.md``
