@@ -221,9 +221,9 @@ def test_tests_of_instruments_are_named_as_tests_and_nothing_is_printed_as_nan()
     released = dpm.release(rows.clip(-4, 4), schema, epsilon=5.0, insecure_seed=1)
     answer = str(released.iv("y ~ [x ~ z + k]"))
     assert "test of exogeneity (Wu–Hausman): F(" in answer
-    assert "test that the instruments agree (Sargan): χ²(" in answer
+    assert "test that instruments agree (Sargan): χ²(" in answer
     constant = replace(released.iv("y ~ [x ~ z]"), first_stage={"x": {"f": 1.0, "p_value": 0.4, "partial_r2": np.nan}})
-    assert "partial R² not estimable" in str(constant)
+    assert "partial R² = –" in str(constant)
 
 
 @pytest.mark.parametrize(

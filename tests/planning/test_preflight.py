@@ -358,7 +358,7 @@ DROPS = dpm.Schema(dpm.Numeric("v", 0, 1, missing="drop"))
 ROUGH = dpm.Schema(dpm.Numeric("v", scale=(1, 2)))
 LEVEL = dpm.Schema(dpm.Categorical("v", ["a"]))
 FINDINGS: list[tuple[dpm.Schema, list[Any], str]] = [
-    (NUMERIC, [], "the table has no rows: a release would be only noise (under replace_one it stops)"),
+    (NUMERIC, [], "the table has no rows: a release is only noise, and stops under replace_one"),
     (DROPS, [None, None], "every row is dropped, by the rules of v (missing: drop)"),
     (DROPS, [None, None], "all 2 cells of v are missing, and their rows are dropped"),
     (

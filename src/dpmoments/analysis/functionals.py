@@ -228,19 +228,6 @@ def joint_gaps_of(release: Moments) -> FloatArray:
     return 1.0 / release.both_present - 1.0 - gaps[:, None] - gaps[None, :]
 
 
-def share_of_complete_rows(release: Moments, features: Sequence[int]) -> tuple[float, bool]:
-    """Return the share of the rows with values of all features, and True if it is an upper bound."""
-    if release.both_present is None:
-        return 1.0, False
-    both = release.both_present[np.ix_(features, features)]
-    i, j = np.unravel_index(np.argmin(both), both.shape)
-    # no upper bound if the other values are missing in no row but those of i or j
-    follows = np.isclose(np.diag(both), 1.0)
-    for each in (i, j):
-        follows |= np.isclose(both[each], both[each, each]) & np.isclose(both[each], np.diag(both))
-    return float(both[i, j]), not follows.all()
-
-
 def covariance_of_gaps(
     weights: FloatArray, covariance: FloatArray, gaps: FloatArray, joint_gaps: FloatArray | None
 ) -> FloatArray:

@@ -392,20 +392,13 @@ class AnalysisOfVariance(Answer):
 
     def table(self) -> list[tuple[str, ...]]:
         """Return the usual table: between, within, total."""
-        (between, within), (upper, lower) = self.sum_of_squares, self.degrees
-        totals, noise = (between, within, between + within), self.noise
-        squares, means = ["", "", ""], ["", "", ""]
-        for row, (total, deviation, hidden) in enumerate(zip(totals, noise, self._is_noise, strict=True)):
-            squares[row] = NOISE if hidden else rounded(total, deviation)
-            if row < 2:
-                count = self.degrees[row] or math.nan
-                means[row] = NOISE if hidden else rounded(total / count, deviation / count)
-        return [
-            ("", "sum of squares", "degrees", "mean square"),
-            ("between groups", squares[0], f"{upper:,.0f}", means[0]),
-            ("within groups", squares[1], f"{lower:,.0f}", means[1]),
-            ("total", squares[2], f"{upper + lower:,.0f}", means[2]),
-        ]
+        totals, degrees = (*self.sum_of_squares, sum(self.sum_of_squares)), (*self.degrees, sum(self.degrees))
+        lines: list[tuple[str, ...]] = [("", "sum of squares", "degrees", "mean square")]
+        names = "between groups", "within groups", "total"
+        for name, total, noise, df, lost in zip(names, totals, self.noise, degrees, self._is_noise, strict=True):
+            square, mean = (NOISE if lost else rounded(total / by, noise / by) for by in (1.0, df or math.nan))
+            lines.append((name, square, f"{df:,.0f}", "" if name == "total" else mean))
+        return lines
 
     @property
     def _is_noise(self) -> tuple[bool, bool, bool]:

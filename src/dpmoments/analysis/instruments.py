@@ -21,26 +21,13 @@ from dpmoments.analysis.answers import (
     number,
     takes_level,
 )
-from dpmoments.analysis.confidence import (
-    NOT_ESTIMABLE,
-    error_rate,
-    format_probability,
-    holds_among_all,
-    verdict_columns,
-)
+from dpmoments.analysis.confidence import error_rate, format_probability, holds_among_all, verdict_columns
 from dpmoments.analysis.contrasts import format_end
 from dpmoments.analysis.estimate import Estimates, estimates_of_errors
-from dpmoments.analysis.functionals import (
-    bilinear,
-    covariance_of_gaps,
-    gaps_of,
-    joint_gaps_of,
-    semidefinite,
-    share_of_complete_rows,
-)
+from dpmoments.analysis.functionals import bilinear, covariance_of_gaps, gaps_of, joint_gaps_of, semidefinite
 from dpmoments.analysis.normal_equations import JointTest, NormalEquations
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Moments, cautions_by_code, needs_mean, rows_per_independent
+from dpmoments.analysis.released import Moments, cautions_by_code, complete_share, needs_mean, rows_per_independent
 from dpmoments.analysis.robust_errors import moments_with_constant
 from dpmoments.base.errors import InputValueError, shown
 from dpmoments.base.values import BoolArray, FloatArray
@@ -174,10 +161,9 @@ class Equations:
         spread = (difference @ (noise + sampling) @ difference.T)[np.ix_(endogenous, endogenous)]
         apart = (plain - self.coefficients)[endogenous]
         durbin, p = float(apart @ np.linalg.solve(spread, apart)), len(endogenous)
-        independent = self.n_rows * self.complete / self.rows_per_unit
-        degrees = independent - len(self.regressors) - p
-        left = max(independent - durbin, np.finfo(float).tiny)
-        statistic = durbin / p * degrees / left
+        rows = self.n_rows * self.complete / self.rows_per_unit
+        degrees = rows - len(self.regressors) - p
+        statistic = durbin / p * degrees / max(rows - durbin, np.finfo(float).tiny)
         return JointTest(statistic, p, degrees, float(scipy.special.fdtrc(p, degrees, statistic)), math.nan)
 
 
@@ -326,8 +312,8 @@ class InstrumentalVariables(Answer):
     def heading(self) -> tuple[str, ...]:
         through = f"{', '.join(self.endogenous)} by {', '.join(self.instruments)}"
         stages = "; ".join(
-            f"first stage of {name}: F = {number(stage['f'])}, {format_probability(stage['p_value'], 3)}, partial R² "
-            + (NOT_ESTIMABLE if math.isnan(stage["partial_r2"]) else f"= {stage['partial_r2']:.3f}")
+            f"first stage of {name}: F = {number(stage['f'])}, {format_probability(stage['p_value'], 3)}, "
+            f"partial R² = {stage['partial_r2']:.3f}".replace("nan", "–")
             for name, stage in self.first_stage.items()
         )
         return f"two-stage least squares of {self.target}: {through}", stages
@@ -341,9 +327,8 @@ class InstrumentalVariables(Answer):
             pieces = " or ".join(f"[{format_end(low, math.nan)}, {format_end(high, math.nan)}]" for low, high in found)
             pieces = pieces or "empty, no value fits the instruments"
             rubin = f"Anderson–Rubin set of {self.endogenous[0]} ({format_level(self.level)}): {pieces}"
-        tests = f"test of exogeneity (Wu–Hausman): {self.wu_hausman.description}"
-        if self.sargan is not None:
-            tests += f"; test that the instruments agree (Sargan): {self.sargan.description}"
+        sargan = "" if self.sargan is None else f"; test that instruments agree (Sargan): {self.sargan.description}"
+        tests = f"test of exogeneity (Wu–Hausman): {self.wu_hausman.description}{sargan}"
         return weak, rubin, tests, *self.estimates.remarks
 
     def _columns(self) -> list[Column]:
@@ -454,7 +439,7 @@ def iv(release: Moments, formula: str, *, level: float = 0.95) -> InstrumentalVa
         list(range(n_plain + n_endogenous)),
         len(features),
         n_plain,
-        share_of_complete_rows(release, features)[0],
+        complete_share(release, features)[0],
     )
     try:
         coefficients = equations.coefficients

@@ -18,11 +18,10 @@ from dpmoments.analysis.functionals import (
     indicator_mask,
     joint_gaps_of,
     semidefinite,
-    share_of_complete_rows,
 )
 from dpmoments.analysis.inverted_test import Search
 from dpmoments.analysis.regressors import Regressors
-from dpmoments.analysis.released import Moments, by_squared_weights, rows_per_independent
+from dpmoments.analysis.released import Moments, by_squared_weights, complete_share, rows_per_independent
 from dpmoments.analysis.robust_errors import ResidualProducts, moments_with_constant, robust_covariance
 from dpmoments.base.errors import InputValueError
 from dpmoments.base.values import FloatArray, IntegerArray, bordered
@@ -221,7 +220,7 @@ class NormalEquations:
             gaps=gaps,
             joint_gaps=joint_gaps,
             weighted=weighted,
-            complete=share_of_complete_rows(release, indices)[0],
+            complete=complete_share(release, indices)[0],
         )
 
     @cached_property

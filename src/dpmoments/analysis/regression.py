@@ -15,11 +15,10 @@ import numpy as np
 
 from dpmoments.analysis.answers import confidence_level, in_floating_point
 from dpmoments.analysis.description import describe
-from dpmoments.analysis.functionals import share_of_complete_rows
 from dpmoments.analysis.normal_equations import NormalEquations
 from dpmoments.analysis.regression_results import ExplainedVariance, FittedLine
 from dpmoments.analysis.regressors import PenalizedLevels, Regressors, regressed_moment
-from dpmoments.analysis.released import Moments, cautions_by_code
+from dpmoments.analysis.released import Moments, cautions_by_code, complete_share
 from dpmoments.analysis.robust_errors import ResidualProducts
 from dpmoments.base.errors import InputValueError, out_of_range, shown
 from dpmoments.base.values import FloatArray, first_largest, is_finite_number
@@ -392,7 +391,7 @@ def _fitted_line(
         unit_ball_error_bound=value,
         error_bound_note=note,
         released_r_squared=min(max(explained / variance, 0.0), 1.0) if variance > 0 else 0.0,
-        n_rows=round(release.sample_size * share_of_complete_rows(release, [*a, y])[0]),
+        n_rows=round(release.sample_size * complete_share(release, [*a, y])[0]),
         with_intercept=chosen.intercept,
         help=_help(release, equations, [names[index] for index in chosen.features]),
         warning=cautions_by_code(release),
@@ -433,8 +432,8 @@ def _help(release: Moments, equations: NormalEquations | None, names: Sequence[s
         words = ("vary", "them") if len(lost) > 1 else ("varies", "it")
         return f"Noise hides how much {', '.join(lost)} {words[0]}: leave {words[1]} out."
     if following := _following(equations, names):
-        of_them = f"{', '.join(following)} nearly follow from each other"
-        return f"The features {of_them} (all but {_FOLLOWS:.0%} of their variance): leave one out."
+        words = f"{', '.join(following)} nearly follow from each other"
+        return f"The features {words} (all but {_FOLLOWS:.0%} of their variance): leave one out."
     least = equations.least_eigenvalue
     if least <= 0.05 * equations.noise_floor:
         return f"It takes {fewer}far more rows or a far larger budget."
@@ -448,13 +447,13 @@ _FOLLOWS = 0.01
 
 def _following(equations: NormalEquations, names: Sequence[str]) -> list[str]:
     """Return features of which the others nearly follow, whatever the noise was; empty without any."""
-    if not equations.with_constant:
+    if not (equations.with_constant and len(names) > 1):
         return []
     along = equations.gram[0, 1:] / equations.gram[0, 0]
     places = equations.design_map[1:-1] - np.outer(along, equations.design_map[0])
     covariance = equations.gram[1:, 1:] - np.outer(along, equations.gram[0, 1:])
     size = np.diag(covariance)
-    if len(names) < 2 or not (size > 0.0).all():
+    if not (size > 0.0).all():
         return []
     eigenvalues, vectors = np.linalg.eigh(covariance / np.sqrt(np.outer(size, size)))
     weights = vectors[:, 0]

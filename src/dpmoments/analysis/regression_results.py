@@ -43,9 +43,9 @@ from dpmoments.analysis.effects import vif
 from dpmoments.analysis.estimate import Estimates
 from dpmoments.analysis.formula import WithTerms
 from dpmoments.analysis.frames import named_values
-from dpmoments.analysis.functionals import covariance_of_gaps, share_of_complete_rows
+from dpmoments.analysis.functionals import covariance_of_gaps
 from dpmoments.analysis.normal_equations import NormalEquations
-from dpmoments.analysis.released import Moments, dates_in, indices_of
+from dpmoments.analysis.released import Moments, complete_share, dates_in, indices_of
 from dpmoments.base.errors import InputAttributeError, InputValueError
 from dpmoments.base.values import BoolArray, FloatArray
 from dpmoments.schema.schema import Schema
@@ -238,8 +238,7 @@ class FittedLine(Answer):
     released_r_squared : float
         Share of the target's released variance that the fit explains at the released moments: too large if they are noisy.
     n_rows : int
-        Rows with values of all features and of the target. If several columns have missing values, an upper bound: those of
-        the pair with the fewest.
+        Rows with values of all features and the target, at most those of the pair of columns with the fewest.
     with_intercept : bool
     release : Moments
         The release, with the terms of a formula that it has not.
@@ -563,8 +562,7 @@ class FittedLine(Answer):
     @property
     def _complete(self) -> tuple[float, bool]:
         """Share of the rows with all values, and True if it is an upper bound."""
-        used = indices_of(self.release.feature_names, (self.target, *self.features))
-        return share_of_complete_rows(self.release, used)
+        return complete_share(self.release, indices_of(self.release.feature_names, (self.target, *self.features)))
 
     @property
     def _r_squared_error(self) -> float:
@@ -620,11 +618,10 @@ class FittedLine(Answer):
         )
         count = f"{len(self.features)} feature{'' if len(self.features) == 1 else 's'}"
         error = 0.0 if self.equations is None else math.sqrt(self.equations.noise.count_variance)
-        rows = f"{self.release.sample_size:,}" + (f" ± {rounded(error, error)}" if error > 0.0 else "")
+        rows = f"{self.release.sample_size:,}" + (f" ± {rounded(error, error)} rows" if error > 0.0 else " rows")
         share, is_bound = self._complete
         if share < 1.0:
-            rows = f"{'at most' if is_bound else 'about'} {self.n_rows:,} of {rows}"
-        rows += " rows (those with all values)" if share < 1.0 else " rows"
+            rows = f"{'at most' if is_bound else 'about'} {self.n_rows:,} of {rows} (those with all values)"
         title = f"{self.method} regression of {self.target} on {count}{alpha}, {rows}"
         if self.too_few:
             counted = "counted as an average level" if self._is_penalized else "merged into the reference level"
@@ -637,12 +634,8 @@ class FittedLine(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        about_rows = ""
-        if self._complete[1]:
-            about_rows = (
-                "Each covariance is of the rows with both values. At most as many rows have all values as have those of the "
-                "pair of columns with the fewest."
-            )
+        about_rows = "At most the rows with values of the pair of columns with the fewest have all values."
+        about_rows = about_rows if self._complete[1] else ""
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."
             return tuple(filter(None, [about, about_rows, self.warning]))

@@ -704,6 +704,19 @@ def rows_per_independent(release: Moments, feature: int) -> float:
     return release.privacy.rows_per_unit * stated
 
 
+def complete_share(release: Moments, features: Sequence[int]) -> tuple[float, bool]:
+    """Return the share of the rows with values of all features, and True if it is an upper bound."""
+    if release.both_present is None:
+        return 1.0, False
+    both = release.both_present[np.ix_(features, features)]
+    i, j = np.unravel_index(np.argmin(both), both.shape)
+    # no upper bound if the other values are missing in no row but those of i or j
+    follows = np.isclose(np.diag(both), 1.0)
+    for each in (i, j):
+        follows |= np.isclose(both[each], both[each, each]) & np.isclose(both[each], np.diag(both))
+    return float(both[i, j]), not follows.all()
+
+
 def dependent_rows(release: Release) -> Message | None:
     """Warn that several rows of one unit may be similar; None if each unit has one row."""
     unit = release.privacy.privacy_unit

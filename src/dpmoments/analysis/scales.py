@@ -279,15 +279,12 @@ class FactorAnalysis(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        k, m = self.loadings_.shape
-        known = np.isfinite(self.estimates.value[: k * m]).reshape(m, k).all(axis=1)
-        shares = ", ".join(
-            f"{100.0 * share:.3g} %" if is_known else number(None)
-            for share, is_known in zip(self.get_factor_variance()[1], known, strict=True)
-        )
+        known = self.estimates.value[: self.loadings_.size].reshape(self.loadings_.T.shape).sum(axis=1)
+        values = np.where(np.isfinite(known), 100.0 * self.get_factor_variance()[1], np.nan)
+        shares = ", ".join(f"{share:.3g} %" for share in values).replace("nan %", "–")
         hidden = "Loadings that noise hides are not estimable: use fewer factors or items."
         return (
-            f"share of the variance: {shares}" if known.any() else "",
+            f"share of the variance: {shares}" if "%" in shares else "",
             f"in brackets: {100.0 * self.level:.6g} % intervals",
             _AT_LIMIT if self.at_limit else "",
             "" if np.isfinite(self.estimates.value).all() else hidden,

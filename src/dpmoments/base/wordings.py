@@ -610,13 +610,10 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             shell="Make releases with --dataset NAME, one name for each table.",
         ),
         "tables-noisy": Wording(
-            "Most of the noise of this pool comes from tables of few rows: {names:plain}. Without them, the noise on sums of "
+            "Most of the noise of this pool is that of tables of few rows ({names:plain}): without them, the noise on sums of "
             "squares would be up to {times:.2g} times smaller.",
             analyst="Pool the others.",
-            curator="Release a small table together with another, or with mechanism='matrix-laplace' or 'gaussian', whose noise "
-            "is the same for every table.",
-            shell="Release a small table together with another, or with --mechanism matrix-laplace or gaussian, whose noise is "
-            "the same for every table.",
+            curator="Release a small table with another, or by matrix-laplace or gaussian, whose noise no table changes.",
         ),
         "weighted-rows": Wording(_weighted_rows, "column total effective unit? clipped?"),
         "weights-from-table": Wording(

@@ -324,13 +324,10 @@ def _compared(setting: ReleasePlan, kind: str, what: str, changed: ReleasePlan |
     now, then = before.typical_correlation(those), after.typical_correlation(chosen)
     measure, why = "on a correlation", []
     if not math.isfinite(then):
-        # as for correlations, shares count only if there is no number
-        numbers = [place for place, index in enumerate(those) if not before.typical.shares[index]]
-        both = ((before, those), (after, chosen))
-        now, then = (
-            float(np.median([noise.mean_in_deviations[of[place]] for place in numbers or range(len(of))]))
-            for noise, of in both
-        )
+        of = ~before.typical.shares[those]  # as for correlations, shares count only if there is no number
+        of |= not of.any()
+        now = float(np.median(before.mean_in_deviations[those][of]))
+        then = float(np.median(after.mean_in_deviations[chosen][of]))
         measure = "sd on a mean"
     elif math.isinf(now):
         lost = [name for name in before.hidden_features if name in stay and name not in after.hidden_features]

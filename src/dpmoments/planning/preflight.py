@@ -529,7 +529,7 @@ def _of_rows(facts: TableFacts) -> Iterator[Verdict]:
             yield Verdict(
                 Seriousness.ROWS_LOST,
                 1.0,
-                "the table has no rows: a release would be only noise (under replace_one it stops)",
+                "the table has no rows: a release is only noise, and stops under replace_one",
             )
     elif facts.kept + as_asked <= (1.0 - _MAX) * facts.rows:
         by_rows = sorted(facts.rules.values(), key=lambda rule: -rule.rows)[:_MAX_RULES]

@@ -19,7 +19,6 @@ from dpmoments.base.errors import InputTypeError, InputValueError, listed
 from dpmoments.base.message import PART, Message
 from dpmoments.base.records import read_entries
 from dpmoments.base.values import FloatArray
-from dpmoments.moments.law import NoiseLaw
 from dpmoments.moments.models import PooledModel
 from dpmoments.moments.repair import Repair, few_rows_message
 from dpmoments.privacy.budget import PrivacyBudget
@@ -94,7 +93,6 @@ class PooledRelease(MomentRelease):
 _OF_COUNTS = "too-few-rows", "row-count-uncertain"
 """Codes of warnings of a part that a pool leaves out: its own count decides."""
 
-
 _MANY_TIMES = 4.0
 """Warn of a part whose noise SD on a sum of squares is this multiple of √k times the least of the k parts."""
 
@@ -139,8 +137,7 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     -----
     ReleaseWarning
         If a release names no ``dataset`` and is not a group of the same run: nothing then shows that two are not of one
-        table. If the rows of all tables are too few for the noise on their number. If tables of few rows have most of the
-        noise. The text is also in ``release.warnings``.
+        table. If the tables have too few rows, or some with few rows most of the noise. Also in ``release.warnings``.
 
     Notes
     -----
@@ -149,10 +146,8 @@ def pool(releases: Iterable[MomentRelease], *, repair: Repair | str = "auto") ->
     disjoint is taken on trust: no release can show it. Under ``replace_one`` neighbors differ in one row's values
     within its table, and each table's number of rows is public.
 
-    **Noise** is added up, and one part can have most of it. The default finds scales in each table. In a small one noise
-    makes them too large, and the noise on sums of squares grows with their square. Release a small table together with
-    another, or by a mechanism whose noise is the same for every table (``matrix-laplace``, ``gaussian``), or leave it out.
-
+    **Noise** is added up. The default finds scales in each table: in a small one noise makes them too large, and noise on
+    sums of squares grows with their square. Leave such a table out, or release it with another or by ``matrix-laplace``.
     Moments about different centers (of ``standardized``, ``coinpress``) are moved to one, the mean of the
     centers weighted by row counts: with T z = (1, x − c), Σ z zᵀ becomes T (Σ z zᵀ) Tᵀ and its noise T N Tᵀ
     (:class:`dpmoments.moments.models.PooledModel`). The noise distribution is exact for a fixed c, and to first order if
@@ -222,12 +217,9 @@ def _pooled(parts: tuple[MomentRelease, ...], repair: Repair) -> PooledRelease:
     sums = [total for total in totals if total is not None]
     count = None if None in counts else float(sum(filter(None, counts)))
     few = few_rows_message(count, None if model is None else model.law())
-    noisy = (
-        None if model is None or count is None else _noisy(parts, [law.about(shift) for _, law, shift in model.parts])
-    )
-    own = [message for message in (_unchecked(parts), few, noisy) if message is not None]
-    of_parts = [said.within(names[part.id]) for part in parts for said in part.warnings if said.code not in _OF_COUNTS]
-    cautions = (*own, *of_parts)
+    noisy = None if model is None or count is None else _noisy(parts, model)
+    cautions = [message for message in (_unchecked(parts), few, noisy) if message is not None]
+    cautions += [said.within(names[part.id]) for part in parts for said in part.warnings if said.code not in _OF_COUNTS]
     return PooledRelease(
         schema=first.schema,
         privacy=privacy,
@@ -241,7 +233,7 @@ def _pooled(parts: tuple[MomentRelease, ...], repair: Repair) -> PooledRelease:
         noisy_sum=np.sum(sums, axis=0) if sums else None,
         noisy_gram=np.sum(grams, axis=0),
         center=center,
-        diagnostics={"warnings": cautions} if cautions else {},
+        diagnostics={"warnings": tuple(cautions)} if cautions else {},
         origin=ReleaseOrigin.of_parts(tuple(part.origin for part in parts)),
         parts=parts,
     )
@@ -332,9 +324,9 @@ def _unchecked(parts: tuple[MomentRelease, ...]) -> Message | None:
     return Message("tables-not-checked", names=[part.origin.label for part in parts if part.id in doubtful])
 
 
-def _noisy(parts: Sequence[MomentRelease], laws: Sequence[NoiseLaw]) -> Message | None:
+def _noisy(parts: Sequence[MomentRelease], model: PooledModel) -> Message | None:
     """Warn of parts of few rows with most of the noise on sums of squares; None without any."""
-    squares = np.array([law.cell_variances().diagonal()[1:] for law in laws])
+    squares = np.array([law.about(shift).cell_variances().diagonal()[1:] for _, law, shift in model.parts])
     squares = squares[:, squares.min(axis=0) > 0.0]
     noisy = (squares > _MANY_TIMES**2 * len(parts) * squares.min(axis=0, initial=math.inf)).any(axis=1)
     rows = np.array([float(part.n_rows) for part in parts])
