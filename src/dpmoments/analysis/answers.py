@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from dpmoments.schema.dates import Date
 
-# Tables for notebooks: one that is wider than the screen scrolls in a box of its own.
-
 
 def html_table(table: Sequence[Sequence[str]], escaped: Callable[[str], str] = html.escape) -> str:
     """Format a table, head first, as HTML."""

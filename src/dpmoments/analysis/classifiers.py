@@ -680,8 +680,6 @@ def _priors(release: Moments, levels: Levels, sums: GroupSums) -> tuple[FloatArr
     return (kept / total if total > 0.0 else np.full(len(kept), 1.0 / len(kept))), min(total, 1.0)
 
 
-# Naive Bayes from the moments of groups: features independent within each.
-
 _LOST_COUNT = 2.0
 """Noise SDs of a group's count below which the group is never predicted."""
 

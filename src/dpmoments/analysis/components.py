@@ -78,8 +78,6 @@ def _trace_of_square(vectors: FloatArray, subtracted: FloatArray, matrix: FloatA
     return np.asarray(alone - 2.0 * both + np.einsum("pi,pi->p", subtracted @ matrix**2, subtracted))
 
 
-# How sure an explained variance is: what noise and sampling do to it, to first order.
-
 _MIN_SAMPLING = 0.05
 """The sampling variance is this share of that of normal rows at least."""
 
@@ -431,8 +429,6 @@ def number_of_components(n_components: float | None, d: int) -> int:
     return int(k)
 
 
-# Mahalanobis distances from the released mean, in the directions that the noise leaves.
-
 _SHOWN_ROWS = 20
 """Max number of rows in the text, the most distant ones; frames and JSON hold all."""
 
@@ -545,8 +541,6 @@ def mahalanobis(release: Moments, frame: Any, columns: Sequence[str] | None = No
         warning=cautions_by_code(release),
     )
 
-
-# A sparse graph of dependence: the graphical lasso on released correlations.
 
 _PENALTY = 3.0
 """Penalty as a multiple of the standard error (total) of a correlation.

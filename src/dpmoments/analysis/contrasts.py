@@ -58,8 +58,6 @@ INTERCEPTS = (INTERCEPT, "intercept", "Intercept", "(Intercept)", "const")
 Restrictable = str | Sequence[str] | Mapping[str, float] | FloatArray | tuple[Any, Any]
 """Forms of restrictions that :meth:`Restrictions.of` reads."""
 
-# Numbers as a regression prints them.
-
 
 def format_p_value(value: float) -> str:
     """Format a p-value as a cell of a table.
@@ -159,8 +157,6 @@ def bonferroni(level: float, adjust: Literal["bonferroni"] | None, comparisons: 
         raise InputValueError(f"adjust={shown(adjust)}: use 'bonferroni', or None for intervals that hold one by one")
     return 1.0 - (1.0 - level) / max(comparisons, 1)
 
-
-# How restrictions are written.
 
 _NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?"
 _WORD = r"(?:\[[^\]]*\]|[^\s*/()=,+\[])+"
@@ -364,9 +360,6 @@ class _Names:
         return result
 
 
-# Tests of contrasts, one by one.
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ContrastTests(Answer):
     """Linear combinations of coefficients with errors, tests and intervals.
@@ -487,8 +480,6 @@ class ContrastTests(Answer):
         ]
 
 
-# Joint tests.
-
 _LEVEL = 0.95
 """Confidence of the findings of joint tests."""
 
@@ -576,8 +567,6 @@ class WaldTests(Answer):
             return ("The covariance includes privacy noise and sampling error.",)
         return ("χ² is the least statistic of test inversion, valid however large the noise is.",)
 
-
-# Predictions with intervals.
 
 _SHOWN_ROWS = 20
 MAX_INVERTED_ROWS = 1_000

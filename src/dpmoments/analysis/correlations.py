@@ -555,9 +555,6 @@ def _symmetric(values: FloatArray, size: int, diagonal: float) -> FloatArray:
     return matrix
 
 
-# Partial correlations of a release: of two features given all the others.
-
-
 @in_floating_point
 def partial_correlation(release: Moments, columns: Sequence[str] | None = None, *, level: float = 0.95) -> Correlations:
     """Compute partial correlations of two features given all others named: free of privacy cost.

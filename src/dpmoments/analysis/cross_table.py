@@ -478,9 +478,6 @@ def _rounded_to_margins(counts: FloatArray, across: IntegerArray, down: IntegerA
     return whole
 
 
-# Contingency tables of noisy counts: margins, shares, intervals, and a test of independence.
-
-
 def possible_counts(noisy: FloatArray, total: int | None = None) -> IntegerArray:
     """Return the possible counts of this total nearest to noisy counts, as whole numbers.
 

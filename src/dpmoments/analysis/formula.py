@@ -24,8 +24,6 @@ from dpmoments.schema.derived import DerivedColumn, Power, Product, SchemaColumn
 from dpmoments.schema.encoding import Encoding
 from dpmoments.schema.schema import Schema
 
-# Products of features.
-
 Monomial = frozenset[tuple[str, int]]
 """Features of columns with their exponents: every feature is such a product."""
 
@@ -97,9 +95,6 @@ class Products:
 def monomial_name(monomial: Monomial) -> str:
     """Return the name of a product as a formula writes it."""
     return ":".join(name if power == 1 else f"{name}^{power}" for name, power in sorted(monomial))
-
-
-# The release with the terms of a formula.
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -209,8 +204,6 @@ class WithTerms(Moments):
         """Return plain values of the release without terms."""
         return self.base.to_dict()
 
-
-# Reading.
 
 _ADVICE = (
     "A formula may use columns, features, C(column) and I(column**2); put names such as `hours-per-week` in backticks."

@@ -59,8 +59,6 @@ from dpmoments.schema.columns import Categorical
 from dpmoments.schema.constraints import grouping_column
 from dpmoments.schema.dates import Date
 
-# Columns that sort rows into groups: the levels of a categorical, and the two of a Boolean.
-
 
 @dataclass(frozen=True, eq=False)
 class Levels:
@@ -318,9 +316,6 @@ def _put_own(
                 variances[index], own[index] = result, True
 
 
-# Counts and sums of the rows whose values are present, straight from the moments as drawn.
-
-
 @dataclass(frozen=True, eq=False)
 class PresentRows:
     """Sums over rows of products of presences and values.
@@ -395,9 +390,6 @@ class PresentRows:
         constant = np.eye(1, 2 * len(self.groups) + 1)[0]  # the term that is 1 in every row
         result, covariance = self.totals(groups, np.tile(constant, (len(groups), 1)))
         return result, np.sqrt(np.diag(covariance))
-
-
-# Differences of the means of groups, pair by pair: estimates, intervals, and which mean is higher.
 
 
 @dataclass(frozen=True, eq=False, repr=False)

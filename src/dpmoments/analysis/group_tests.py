@@ -309,9 +309,6 @@ def _tested(sums: GroupSums, pair: list[int]) -> tuple[float, float, tuple[float
     return t, degrees, (math.sqrt(max(privacy, 0.0)), math.sqrt(float(sampling.sum()))), p_value
 
 
-# Analysis of variance from released moments: whether groups differ by more than sampling and noise make them differ.
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class AnalysisOfVariance(Answer):
     """One-way analysis of variance, in squared units of the target.

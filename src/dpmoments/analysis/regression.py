@@ -191,9 +191,6 @@ def ridge(
     return _fitted_line(release, chosen, NormalEquations.of(release, chosen), "ridge", fit, level)
 
 
-# The lasso from released moments, by scikit-learn's paths from a Gram matrix.
-
-
 @in_floating_point
 def lasso(
     release: Moments,
@@ -432,8 +429,8 @@ def _help(release: Moments, equations: NormalEquations | None, names: Sequence[s
         words = ("vary", "them") if len(lost) > 1 else ("varies", "it")
         return f"Noise hides how much {', '.join(lost)} {words[0]}: leave {words[1]} out."
     if following := _following(equations, names):
-        words = f"{', '.join(following)} nearly follow from each other"
-        return f"The features {words} (all but {_FOLLOWS:.0%} of their variance): leave one out."
+        named = ", ".join(following)
+        return f"The features {named} nearly follow from each other (all but {_FOLLOWS:.0%} of their variance): leave one out."
     least = equations.least_eigenvalue
     if least <= 0.05 * equations.noise_floor:
         return f"It takes {fewer}far more rows or a far larger budget."

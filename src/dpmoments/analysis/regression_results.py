@@ -53,8 +53,6 @@ from dpmoments.schema.schema import Schema
 if TYPE_CHECKING:
     import pandas as pd
 
-# What a fit identifies.
-
 
 @dataclass(frozen=True)
 class Identification:
@@ -83,9 +81,6 @@ class Identification:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return np.array(self.coefficients, dtype=dtype)
-
-
-# R² of a regression on noisy moments, less what the noise is expected to add to it, and its interval.
 
 
 @dataclass(frozen=True)
@@ -634,7 +629,7 @@ class FittedLine(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        about_rows = "At most the rows with values of the pair of columns with the fewest have all values."
+        about_rows = "No more rows have all values than have those of the pair of columns with the fewest in common."
         about_rows = about_rows if self._complete[1] else ""
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."

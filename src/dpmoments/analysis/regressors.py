@@ -320,9 +320,6 @@ def _lost_levels(
     return lost
 
 
-# The matrix that a regression solves with, as the release's repair leaves it.
-
-
 def regressed_moment(release: Moments, *, intercept: bool) -> FloatArray:
     """Return the covariance, or without an intercept the second moment about zero, shape (d, d)."""
     # In encoded units; zero is the zero of the original units, or of the unit ball if no mean was released.

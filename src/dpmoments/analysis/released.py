@@ -535,9 +535,6 @@ def _without_mean(before: str) -> InputValueError:
     return InputValueError(f"{refused}with mean=True has one", shell=f"{refused}without --no-mean has one")
 
 
-# Features by name, as analyses are asked for them.
-
-
 def feature_index(release: Release, name: str) -> int:
     """Return the index of a feature; a column of one feature has its name."""
     names = release.feature_names
@@ -647,9 +644,6 @@ def unrelated(release: Release, features: Sequence[int]) -> BoolArray:
     names = sorted(set().union(*chosen))
     made_of = np.array([[name in each for name in names] for each in chosen], dtype=float).reshape(len(chosen), -1)
     return np.asarray(made_of @ made_of.T == 0.0)
-
-
-# What speaks against reading an answer as that of the table.
 
 
 def _weighting_note(release: Moments) -> Message | None:

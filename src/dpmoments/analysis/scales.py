@@ -21,8 +21,6 @@ from dpmoments.base.values import FloatArray
 
 _AT_LIMIT = "A unique variance is at its limit: a factor is an item itself, and errors are too small."
 
-# Reliability of a sum of items.
-
 
 @in_floating_point
 def cronbach_alpha(release: Moments, columns: Sequence[str], *, level: float = 0.95) -> Estimates:
@@ -131,8 +129,6 @@ def _of_items(
         MomentErrors.of(release, items), [name], function, "log1m", level, what=what, warning=cautions_by_code(release)
     )
 
-
-# Factors behind items.
 
 _LEAST_UNIQUE = 0.005
 """Smallest unique variance: below it a factor is an item itself (Heywood's case)."""
@@ -403,9 +399,6 @@ def factor_analysis(
         level,
         cautions_by_code(release),
     )
-
-
-# Correlations between two groups of features, and behind Booleans.
 
 
 @dataclass(frozen=True, eq=False, repr=False)

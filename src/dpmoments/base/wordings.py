@@ -108,9 +108,6 @@ def percent(share: Any) -> str:
     return f"{float(no_less(100.0 * share, 2)):g}%"
 
 
-# Words that follow from several facts.
-
-
 def _tables(facts: Facts) -> str:
     """Return which two tables a guarantee is about."""
     if "unit" in facts:
@@ -345,8 +342,6 @@ def _of_step(query: str) -> Words:
 
     return words
 
-
-# What is said, by code.
 
 _CLIPPED = "Read all results as results about clipped rows."
 _NO_RELIANCE = "Do not rely on it."
@@ -610,7 +605,7 @@ WARNINGS: Mapping[str, Wording] = MappingProxyType(
             shell="Make releases with --dataset NAME, one name for each table.",
         ),
         "tables-noisy": Wording(
-            "Most of the noise of this pool is that of tables of few rows ({names:plain}): without them, the noise on sums of "
+            "Most of the noise of this pool comes from tables of few rows ({names:plain}): without them, the noise on sums of "
             "squares would be up to {times:.2g} times smaller.",
             analyst="Pool the others.",
             curator="Release a small table with another, or by matrix-laplace or gaussian, whose noise no table changes.",

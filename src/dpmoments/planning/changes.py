@@ -24,8 +24,6 @@ from dpmoments.schema.encoding import longest_row_norm
 from dpmoments.schema.goals import Goal
 from dpmoments.schema.schema import Schema
 
-# Goals of a forecast: met or missed, and the budget and rows that they take.
-
 _DIGITS = (*range(100, 200, 5), *range(200, 500, 10), *range(500, 1000, 20))
 _SIZES = (*(float(f"{digits}e{power}") for power in range(-7, 0) for digits in _DIGITS), 100.0)
 """Budgets that are tried, at most 5 % apart, in the digits that are printed."""
@@ -160,8 +158,6 @@ class ForecastGoals(Goals):
             said += f"; {self.dear.question} takes most" if several else ""
         return (*super().remarks, said)
 
-
-# Changes that would lower the noise, each planned in full.
 
 _MAX_RATIO = 0.92
 """Maximum remaining fraction of the noise for a change to be listed."""
@@ -422,8 +418,6 @@ def _with_columns(setting: ReleasePlan, columns: Sequence[SchemaColumn]) -> Rele
     own = schema.row_norm is None or not math.isclose(schema.row_norm, longest_row_norm(schema.columns), rel_tol=1e-9)
     return replace(setting, typical=setting.typical.for_schema(schema.with_columns(columns, row_norm=own)))
 
-
-# How many rows, or how much of a budget, it takes until the noise is as small as wanted: by search over plans.
 
 _DOUBLINGS = 20
 _MAX_BUDGET = 100.0

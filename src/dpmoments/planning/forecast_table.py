@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from dpmoments.planning.ways import Ways
 
 
-# Plot of a forecast: the smallest correlation whose sign would be clear, by budget.
-
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets of the plot, relative to that of the forecast."""
 _MARKS = (("o", CERTAIN), ("s", OPPOSITE))
@@ -90,9 +88,6 @@ def plot_clear(setting: ReleasePlan, title: str, ax: Axes | None) -> Axes:
     legend_below(ax)
     entitle(ax, title, MEANING, "Hollow: no sign is clear." if np.isinf(everything).any() else "", grow=grow)
     return ax
-
-
-# Forecasts of all mechanisms.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,8 +141,6 @@ class ByMechanism(Answer, Generic[RowType]):
         """The privacy unit as plain values."""
         return "row" if self.privacy_unit is None else self.privacy_unit.to_dict()
 
-
-# The mechanisms, one line each: its errors at one budget, or why it cannot run.
 
 _NEEDED = {
     frozenset({BudgetKind.PURE}): "ε alone",

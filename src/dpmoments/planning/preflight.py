@@ -395,8 +395,6 @@ def _as_wide_as_shown(character: str) -> str:
     return character + _FILLER if unicodedata.east_asian_width(character) in "WF" else character
 
 
-# Findings as text: by severity, then rows, rules and columns.
-
 _MAX_LISTED = 8
 """Max values listed per column."""
 _MAX_SHOWN_LENGTH = 40

@@ -233,8 +233,6 @@ def labels_of(release: Release) -> dict[str, str]:
     return result
 
 
-# The strongest clear relations, one for each pair of columns.
-
 MAX_FINDINGS = 10
 _SHAPES = "Circle: together; square: opposite"
 
@@ -282,9 +280,6 @@ def smallest_typical(answer: Correlations, noise: NoiseLaw | None, comparisons: 
         return 0.0
     of_noise, of_rows = (np.median(part[known], keepdims=True) for part in (privacy * scale**2, sampling))
     return float(smallest_seen(of_noise, of_rows, comparisons, noise)[0])
-
-
-# Coefficients of a regression.
 
 
 def deviations_of(fit: FittedLine) -> FloatArray:
@@ -354,9 +349,6 @@ def _about_fit(fit: FittedLine, lines: Sequence[IntervalLine]) -> tuple[str, ...
     bars = f"Bars: {format_level(fit.level)} intervals."
     hollow = "Hollow: the sign does not hold among all comparisons." if any(line.note for line in lines) else ""
     return tuple(filter(None, [fewer, f"{bars} {hollow}".strip(), fit.help if fit.is_noise else "", fit.warning]))
-
-
-# Means of a feature by group.
 
 
 def chart_of_groups(

@@ -116,9 +116,6 @@ class Comparisons:
         return replace(self, correlations=correlations, fits=fits, means=means)
 
 
-# Findings, and what stays open.
-
-
 def findings_section(release: MomentRelease, prefix: str, answers: Comparisons, headline: str | None) -> Section | None:
     """Return what is clear, asked analyses first; None without comparisons."""
     stated = [text for fit in answers.fits for text in coefficient_findings(release, fit)[:_MAX_STATED]]
@@ -193,9 +190,6 @@ def goals_section(release: MomentRelease, prefix: str) -> Section | None:
     ]
     tables = (PageTable.of("Goals of the schema", goals.table()), *groups)
     return Section("Goals", f"{prefix}goals", lead=tuple(map(_sentence, goals.heading)), tables=tables)
-
-
-# Asked analyses: regressions and groups.
 
 
 def asked_section(
@@ -292,9 +286,6 @@ def _size_and_interval(
     [low], [high] = interval_ends(least, most, error)
     interval = f"{format_level(level)} interval {with_minus(low)} to {with_minus(high)}"
     return f"{rounded(abs(value), error)}{unit}", f"{interval}{unit}"
-
-
-# Columns: numbers in a table, shares as bars.
 
 
 def columns_section(release: MomentRelease, prefix: str, level: float) -> Section:
@@ -395,9 +386,6 @@ def _share(name: str, share: float, noise: float, lower: float, upper: float) ->
         [low], [high] = interval_ends(lower, upper, noise)
         printed = f"{low} to {high} %"
     return IntervalLine(name, share, lower, upper, f"{rounded(share, noise)} %", printed)
-
-
-# All relations, column by column.
 
 
 def relations_section(release: MomentRelease, prefix: str, answers: Comparisons) -> Section | None:
