@@ -160,7 +160,7 @@ def test_regressions_state_the_rows_that_have_all_values(seeds: tuple[int, ...])
     several = release.ols("value ~ other + smoker")
     assert several.nobs == release.iv("value ~ [other ~ smoker]").nobs == fewest
     assert f"at most {fewest:,} of" in str(several)
-    assert any("No more rows" in remark for remark in several.remarks)
+    assert any("rows with all values" in remark for remark in several.remarks)
 
 
 def test_the_sampling_error_of_an_explained_share_is_that_of_draws() -> None:

@@ -443,7 +443,7 @@ _FOLLOWS = 0.01
 
 
 def _following(equations: NormalEquations, names: Sequence[str]) -> list[str]:
-    """Return features of which the others nearly follow, whatever the noise was; empty without any."""
+    """Return features that nearly follow from each other despite any noise; empty without any."""
     if not (equations.with_constant and len(names) > 1):
         return []
     along = equations.gram[0, 1:] / equations.gram[0, 0]

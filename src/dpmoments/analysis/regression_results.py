@@ -629,7 +629,7 @@ class FittedLine(Answer):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        about_rows = "No more rows have all values than have those of the pair of columns with the fewest in common."
+        about_rows = "The number of rows with all values is at most the least number with both values of two columns."
         about_rows = about_rows if self._complete[1] else ""
         if self.equations is None:
             about = f"No standard errors: {self.error_bound_note or 'the noise distribution is unknown'}."

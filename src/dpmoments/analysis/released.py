@@ -699,7 +699,7 @@ def rows_per_independent(release: Moments, feature: int) -> float:
 
 
 def complete_share(release: Moments, features: Sequence[int]) -> tuple[float, bool]:
-    """Return the share of the rows with values of all features, and True if it is an upper bound."""
+    """Return the share of rows with values of all features, and True if it is an upper bound."""
     if release.both_present is None:
         return 1.0, False
     both = release.both_present[np.ix_(features, features)]

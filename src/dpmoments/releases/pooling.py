@@ -94,10 +94,10 @@ _OF_COUNTS = "too-few-rows", "row-count-uncertain"
 """Codes of warnings of a part that a pool leaves out: its own count decides."""
 
 _MANY_TIMES = 4.0
-"""Warn of a part whose noise SD on a sum of squares is this multiple of √k times the least of the k parts."""
+"""Warn of parts whose noise SD on a sum of squares is this multiple of √k times the least."""
 
 _MAX_SHARE_OF_NOISY = 0.25
-"""Warn only if the noisy parts have at most this share of the rows: without them, little is lost."""
+"""Warn only if the noisy parts have at most this share of the rows."""
 
 
 def _average(parts: Sequence[MomentRelease], shares: Sequence[FloatArray | None]) -> FloatArray | None:
