@@ -324,7 +324,7 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
         )
         margin_noise = first.noisy_counts(release)[1], second.noisy_counts(release)[1], math.sqrt(of_rows)
     population_error = None
-    if population is not None:
+    if weighting is not None and population is not None:
         shares = np.block([[counts, counts.sum(1)[:, None]], [counts.sum(0), counts.sum()]]) / max(round(rows), 1)
         ratios = np.block([[weights, across[:, None]], [down, 1.0]])
         of_counts = np.block([[noise, margin_noise[0][:, None]], [margin_noise[1], 0.0]]) ** 2

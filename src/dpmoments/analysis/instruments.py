@@ -313,7 +313,7 @@ class InstrumentalVariables(Answer):
         through = f"{', '.join(self.endogenous)} by {', '.join(self.instruments)}"
         stages = "; ".join(
             f"first stage of {name}: F = {number(stage['f'])}, {format_probability(stage['p_value'], 3)}, "
-            f"partial R² = {stage['partial_r2']:.3f}".replace("nan", "–")
+            f"partial R² = {f'{share:.3f}' if math.isfinite(share := stage['partial_r2']) else '–'}"
             for name, stage in self.first_stage.items()
         )
         return f"two-stage least squares of {self.target}: {through}", stages

@@ -171,8 +171,6 @@ def _as_declared(value: Any) -> Any:
     return str(value) if isinstance(value, StrEnum) else value
 
 
-# Commands in addition to the analyses: show, verify, groups, pool, synthetic, report.
-
 _DESCRIBED = ("n_rows", "feature_names", "mean", "mean_noise", "standard_deviation", "root_mean_square")
 
 

@@ -418,8 +418,6 @@ def forecast_counts(options: dict[str, Any], as_json: bool = False) -> None:
     print_answer(dpmoments.forecast_counts(**options), as_json)
 
 
-# Commands that spend a budget.
-
 OneRelease = TypeVar("OneRelease", bound=AnyRelease)
 
 
@@ -578,8 +576,6 @@ def _report(released: AnyRelease, options: dict[str, Any], what: str, method: st
     print_text("Next:")
     print_command(f"dpmoments show {output}")
 
-
-# Commands of the keeper of budgets: ledger grant, show, history, verify.
 
 ledger = typer.Typer(
     rich_markup_mode="rich",

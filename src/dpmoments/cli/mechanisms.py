@@ -92,9 +92,6 @@ def _described(mechanism: Configured) -> str:
     return f"{mechanism.registry_name()}: {mechanism.summary}\n\n{stated}\n\n{text.rstrip()}"
 
 
-# The search for a mechanism with more privacy loss than it states.
-
-
 @with_options(
     mechanism=Option("Mechanism; default: all.", metavar="[MECHANISM]...", argument=True),
     neighbors=Option("Neighboring relation; default: both."),

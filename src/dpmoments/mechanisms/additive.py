@@ -314,9 +314,6 @@ def augmented_gram(moments: ExactMoments, augmentation: float, *, count: bool = 
     return matrix
 
 
-# Exact Gaussian noise, isotropic in the Frobenius norm.
-
-
 @dataclass(frozen=True)
 class GaussianNoise(Noise):
     """Normal noise, exact on the lattice."""
@@ -378,9 +375,6 @@ class Gaussian(AdditiveMechanism):
     def noise_for(self, budget: PrivacyBudget, sensitivity: float) -> Noise:
         scale = zcdp_noise_scale(budget.rho, sensitivity)
         return GaussianNoise(scale, off_diagonal(scale))
-
-
-# Exact Laplace noise, independent in every entry.
 
 
 @dataclass(frozen=True)

@@ -587,9 +587,6 @@ def _columns(schema: Schema) -> tuple[tuple[int, float], ...]:
     return tuple((size, float(part.max())) for size, part in zip(sizes, parts, strict=True))
 
 
-# Result of a run.
-
-
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """Result of a run, for rows in the unit ball."""
@@ -618,9 +615,6 @@ class RunResult:
         return np.asarray(self.gram / np.asarray(self.count) - np.outer(from_center, from_center))
 
 
-# Basis of the guarantee, as a mechanism runs.
-
-
 class Arithmetic(StrEnum):
     """Basis of the stated guarantee.
 
@@ -633,9 +627,6 @@ class Arithmetic(StrEnum):
     EXACT_LATTICE = "exact-lattice"
     LATTICE_ROUNDED = "lattice-rounded"
     IDEALIZED = "idealized"
-
-
-# Matrices that a user gives as an option.
 
 
 def positive_definite(value: npt.ArrayLike, what: str) -> tuple[tuple[float, ...], ...]:

@@ -169,9 +169,6 @@ def root_of(excess: Callable[[float], float], low: float, high: float) -> float:
     return brent_root(excess, low, high, xtol=1e-13, rtol=1e-13)
 
 
-# The families.
-
-
 @dataclass(frozen=True)
 class CellFamily(ABC):
     """Distribution of a symmetric matrix C of mean 0 with uncorrelated cells.

@@ -126,8 +126,6 @@ class Rounding:
         return float(np.sqrt(self.rows[0, 0] * np.diag(self.errors)[indices].sum()))
 
 
-# The law of the noise: a sum of independent terms.
-
 Indices = npt.ArrayLike
 
 

@@ -180,8 +180,6 @@ def _wishart_draws(size: int, degrees: float, draws: int) -> tuple[FloatArray, F
     return main, diagonal[:-1] * below
 
 
-# The noise models.
-
 _LINEARIZED = "linearized"
 """Caveat: the noise distribution is linearized about the release.
 

@@ -22,8 +22,6 @@ from dpmoments.privacy.laws import LAWS, DrawLaw
 from dpmoments.privacy.sensitivity import Sensitivity, sensitivity_from_dict
 from dpmoments.privacy.unit import Neighbors, PrivacyUnit
 
-# Privacy statement of a release: budget, definition of privacy, basis of the proof.
-
 ARITHMETICS = ("exact-lattice", "lattice-rounded", "idealized")
 """Bases of a proof, codes of messages, from the weakest assumption to the strongest."""
 _EXAMPLE_DELTA = 1e-6

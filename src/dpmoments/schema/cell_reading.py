@@ -249,9 +249,6 @@ def _moment(cell: object) -> Any:
     return _UNREADABLE
 
 
-# Levels.
-
-
 def level_codes(cells: Any, column: Categorical) -> CodeArray:
     """Return the index of each value's level, ``UNKNOWN`` or ``MISSING``, shape (n,).
 

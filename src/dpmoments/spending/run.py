@@ -60,9 +60,6 @@ It allows publishing rows of a small table.
 """
 
 
-# What a caller asks for.
-
-
 class Asked(AskedPrivacy, total=False):
     """Options of every function that makes a release: see :func:`dpmoments.release`."""
 
@@ -173,9 +170,6 @@ class Request(PrivacyRequest):
             hint = f" (did you mean '{granted}'?)"
             raise MissingColumnsError.of(error.table, error.names, error.n_columns, hint) from None
         raise self.refusal
-
-
-# The run that it leads to.
 
 
 @dataclass(eq=False)

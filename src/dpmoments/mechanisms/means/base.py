@@ -34,8 +34,6 @@ from dpmoments.privacy.unit import Neighbors
 from dpmoments.rows.moments import ExactMoments
 from dpmoments.rows.rows import Rows
 
-# Contract of a mechanism for mean-only releases: options, a plan without data, one run.
-
 _MIN, _MAX = 1e-60, 1e60
 """Limits of public radii and scales: the squares of their ratios are finite."""
 
@@ -141,8 +139,6 @@ class MeanMechanism(ConfiguredMechanism[MeanPlan]):
             )
         return shape.row_norm / math.sqrt(shape.n_features)
 
-
-# Mean within public bounds: noisy count and sums.
 
 _MEAN_SQUARE = 0.3
 """Assumed ‖E[x]‖², for the noise of the count."""
@@ -268,9 +264,6 @@ class KNormSumsPlan(BoundedSumsPlan):
         """Return the noise distribution of a mean from the parts of its SDs."""
         sizes = tuple(np.array(self.body.block_sizes)[np.argsort(self.body.features)].tolist())
         return MeanModel("k-norm", deviations, count_deviations, dimension=self.body.dimension, block_sizes=sizes)
-
-
-# Under ρ, count and sums one after the other with Gaussian noise.
 
 
 @dataclass(frozen=True)
