@@ -133,7 +133,7 @@ def forecast(
 
     >>> table = forecast(schema, n_rows=5000, goals=["mean(age) ± 1", "share(smoker) ± 0.02 at 0.9"])
     >>> print(table.budget, table.goals.to_pandas()["met"].tolist(), table.goals.dear)
-    ε = 0.22, pure [True, True] mean(age) ± 1
+    ε = 0.24, pure [True, True] mean(age) ± 1
     """
     require_row_count(n_rows)
     stated = schema.goals if goals is None else checked_goals(goals, schema.columns)
