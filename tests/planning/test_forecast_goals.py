@@ -147,7 +147,7 @@ def test_columns_that_no_goal_names_can_go() -> None:
     planned = dpm.forecast(dpm.Schema(*columns, goals=["correlation(x0, x1) ± 0.02"]), n_rows=3000, epsilon=0.5)
     left_out = next(change for change in planned.changes if change.kind == "columns")
     assert left_out.what == "without x2, x3, x4, x5, x6 and 1 more, which no goal names"
-    assert left_out.ratio < 0.5
+    assert left_out.ratio < 0.6
 
 
 @pytest.mark.slow
