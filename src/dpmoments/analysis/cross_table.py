@@ -331,7 +331,7 @@ def cross_table(release: Moments, by: str, other: str, *, level: float = 0.95) -
         of_counts += (shares * margin_noise[2]) ** 2  # what they are divided by is noisy as well
         of_counts[-1, -1] = ((1.0 - shares[-1, -1]) * margin_noise[2]) ** 2
         of_counts += dependence * rows * np.maximum(shares * ((1.0 - 2.0 * shares) * ratios + shares), 0.0)
-        # the most that a cap has hidden of a share was two standard deviations of it
+        # what a cap may hide is the most that was measured: two SDs of it
         hidden = weighting.hidden_by_cap(np.sqrt(np.maximum(shares * (1.0 - shares), 0.0)))
         of_counts += (rows * hidden / 2.0) ** 2
         population_error = np.sqrt(of_counts) * (population / rows)
@@ -641,7 +641,7 @@ class CountTable(Answer):
             table.noisy_counts, privacy, float(table.rows_per_unit * table.n_rows), table.noise
         )
         noise = np.full(table.counts.shape, table.standard_error)
-        hidden = counts_below(table.noisy_counts, noise, table.counts, table.noise) > 0
+        hidden = hidden_by_noise(table.noisy_counts, noise, table.noise, noise > 0.0)
         return CrossTable(
             by=by,
             other=other,

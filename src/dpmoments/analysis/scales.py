@@ -276,8 +276,8 @@ class FactorAnalysis(Answer):
     @property
     def remarks(self) -> tuple[str, ...]:
         known = self.estimates.value[: self.loadings_.size].reshape(self.loadings_.T.shape).sum(axis=1)
-        values = np.where(np.isfinite(known), 100.0 * self.get_factor_variance()[1], np.nan)
-        shares = ", ".join(f"{share:.3g} %" for share in values).replace("nan %", "–")
+        every = zip(100.0 * self.get_factor_variance()[1], np.isfinite(known), strict=True)
+        shares = ", ".join(f"{share:.3g} %" if is_known else "–" for share, is_known in every)
         hidden = "Loadings that noise hides are not estimable: use fewer factors or items."
         return (
             f"share of the variance: {shares}" if "%" in shares else "",

@@ -77,8 +77,6 @@ _CLEAR, _FARTHEST = 4.5, 4.0
 """Noise SDs from which rows off any tail count, and their most square over the last edge."""
 _OTHER_TAILS = 1.4
 """Factor of the excess's SD, since no tail is quite like these."""
-_NORMAL = tuple(scipy.special.ndtri((np.arange(8.0) + 0.5) / 8.0).tolist())
-"""Quantiles of the length of a row's other columns at which their mean is taken."""
 _MOST_STRETCH = 4.0
 """Most factor by which what clipping hides may lengthen a column."""
 
@@ -200,10 +198,8 @@ def joined_moments(
             # either value of a Boolean is shortened by its own length, and by what the other columns add
             ends = (np.array([[-1.0], [1.0]]) * ones - lattice.center) * lattice.scale
             variances = held.diagonal()
-            shortened = (
-                ends
-                * _shortening(ends**2, variances.sum() - variances, variances @ variances - variances**2, square)[0]
-            )
+            others, squares = variances.sum() - variances, variances @ variances - variances**2
+            shortened = ends * _shortening(ends**2, others, squares, square)[0]
             of_two = np.array(of.of_two_values)
             apart = np.where(of_two, (ends[1] - ends[0]) / (shortened[1] - shortened[0]), 1.0)
             # one that lacks more than clipping takes holds fractions, and 1 − mean² is not its variance
@@ -215,7 +211,7 @@ def joined_moments(
             of_mean[:m] *= apart**2
             flags = np.flatnonzero(apart > 1.0)
             shares = (mean[flags] - ends[0, flags]) / (ends[1, flags] - ends[0, flags])
-            covariance[np.ix_(flags, flags)] -= _together(ends[:, flags], shares, flags, held.diagonal(), square)
+            covariance[np.ix_(flags, flags)] -= _together(ends[:, flags], shares, flags, variances, square)
             covariance[:m] *= apart[:, None]
             covariance[:, :m] *= apart
             held *= np.outer(apart, apart)
@@ -293,12 +289,13 @@ def _shortening(
     """
     others = np.maximum(others, np.finfo(float).tiny ** 0.25)
     part = 2.0 / 9.0 * np.minimum(squares / others**2, 1.0)  # Wilson & Hilferty (1931)
+    quantiles = scipy.special.ndtri((np.arange(8.0) + 0.5) / 8.0).tolist()
     mean, mean_square = np.zeros_like(own), np.zeros_like(own)
-    for normal in _NORMAL:
+    for normal in quantiles:
         beside = others * np.maximum(1.0 - part + normal * np.sqrt(part), 0.0) ** 3
         factor = square / np.maximum(own + beside, square)
-        mean += np.sqrt(factor) / len(_NORMAL)
-        mean_square += factor / len(_NORMAL)
+        mean += np.sqrt(factor) / len(quantiles)
+        mean_square += factor / len(quantiles)
     return mean, mean_square
 
 
